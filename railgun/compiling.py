@@ -186,13 +186,18 @@ class _Written:
     """Tells the parent how far compiling is, by lines that `Compiling` reads."""
 
     def at(self, done: int, of: int) -> None:
-        print(done, of, flush=True)
+        _write(f"{done} {of}")
 
     def waits(self, pid: int | None) -> None:
-        print("waits", *([] if pid is None else [pid]), flush=True)
+        _write("waits" if pid is None else f"waits {pid}")
 
     def links(self) -> None:
-        print("links", flush=True)
+        _write("links")
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from railgun.compiling import Compiling, CompilingStoppedError, LoggedCompiling
+from railgun.cli.first_start import compile_beforehand
+from railgun.compiling import COMPILING, Compiling, CompilingStoppedError, LoggedCompiling
 from railgun.engine.engine import Engine
 from railgun.kernel_progress import LINKING
 from railgun.logs.setup import FIELDS
@@ -174,6 +175,19 @@ def test_how_far_it_is_is_logged_now_and_then(caplog: pytest.LogCaptureFixture) 
     assert first.getMessage() == "another process compiles kernels, and is waited for"
     assert vars(first)[FIELDS] == {"pid": 12}
     assert last.getMessage() == LINKING
+
+
+@pytest.mark.usefixtures("tells")
+def test_a_command_says_what_it_waits_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railgun.cli.first_start.image.is_there", lambda: False)
+    compile_beforehand()
+    assert capsys.readouterr().err.splitlines() == [
+        COMPILING,
+        "another process (pid 12) compiles kernels; waiting for it",
+        LINKING,
+    ]
 
 
 def test_how_far_it_is_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -97,6 +97,21 @@ def test_how_far_it_is_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: 
     ]
 
 
+def test_that_kernels_are_linked_is_told_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = list[str]()
+    for name in ("is_image", "_missing"):
+        monkeypatch.setattr(kernels, name, list)
+    monkeypatch.setattr(kernels, "use_numba", lambda: None)
+    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path / "of these sources")
+    monkeypatch.setattr(kernels.kernel_image, "is_there", lambda: False)
+    monkeypatch.setattr(kernels, "IS_CHECKED", False)
+    monkeypatch.setattr(kernels, "load_all", lambda: said.append("loaded"))
+    shown = kernels._Shown()
+    monkeypatch.setattr(shown, "links", lambda: said.append("links"))
+    kernels.compile_all(shown)
+    assert said == ["links", "loaded"]
+
+
 def test_a_terminal_has_one_line_that_changes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

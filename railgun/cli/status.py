@@ -11,7 +11,7 @@ from railgun.cli.wording import behind_text, fetching_text, log_columns, size_te
 from railgun.wording import counted, gap_text, listed, seconds_doubt, time_text, weak_topics_text
 
 _SQL_WIDTH = 100
-# How long the question is repeated, and how long each answer is waited for: a front-end whose broker is away takes 10 s.
+# How long the question is repeated, and how long each answer is waited for. One takes 10 s while the broker is away.
 _PATIENCE_S, _TIMEOUT_S = 10.0, 15.0
 _UNANSWERED_SHOWN = 8
 # Of fields whose paths meet nothing.

@@ -26,9 +26,7 @@ class ClientError(Exception):
         text = super().__str__()
         if not self.gave_up_s:
             return text
-        look = (
-            "" if isinstance(self, RefusedConnectionError) else "; the server's log says why"
-        )
+        look = "" if isinstance(self, RefusedConnectionError) else "; the server's log says why"
         return f"{text}; gave up after {self.gave_up_s:.0f} s{look}"
 
 

@@ -65,11 +65,17 @@ def test_nothing_is_running(
     [
         (["begin"], "invalid choice: 'begin'"),
         ([], "the following arguments are required: action"),
-        (["start", "--port", "70000"], "argument --port: it is a whole number from 0 to 65,535, not '70000'; see"),
+        (
+            ["start", "--port", "70000"],
+            "argument --port: it is a whole number from 0 to 65,535, not '70000'; see",
+        ),
         (["start", "--port", "x"], "from 0 to 65,535, not 'x'"),
         (["topic"], "name the topic to make, as in railgun broker topic shop.orders"),
         (["stop", "now"], "`stop` takes no argument, and 'now' is one"),
-        (["topic", "t", "--partitions", "0"], "argument --partitions: it is a whole number from 1 to 1,000, not '0'"),
+        (
+            ["topic", "t", "--partitions", "0"],
+            "argument --partitions: it is a whole number from 1 to 1,000, not '0'",
+        ),
     ],
 )
 def test_wrong_use(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

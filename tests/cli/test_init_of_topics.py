@@ -224,7 +224,9 @@ def test_json_schema_of_a_registry(kafka: str, tmp_path: Path, capsys: pytest.Ca
 
 def test_a_topic_that_is_not_there(kafka: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = error_of(["--broker", kafka, "--topic", "none.such"], capsys)
-    assert "none.such: there is no such topic or partition. Check its name; `railgun broker topic NAME`" in said
+    assert (
+        "none.such: there is no such topic or partition. Check its name; `railgun broker topic NAME`" in said
+    )
     topics = AdminClient({"bootstrap.servers": kafka}).list_topics(timeout=_S).topics
     assert "none.such" not in topics
 

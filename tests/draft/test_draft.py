@@ -219,7 +219,10 @@ ZONED, ZONELESS = "2026-01-31T23:59:59Z", "2026-01-31 23:59:59"
 @pytest.mark.parametrize(
     ("values", "note"),
     [
-        ([ZONELESS] * 3, "text: times, which lack an offset in all; each needs one, as in 2026-01-05T10:00:00Z; in all"),
+        (
+            [ZONELESS] * 3,
+            "text: times, which lack an offset in all; each needs one, as in 2026-01-05T10:00:00Z; in all",
+        ),
         ([ZONED] * 5 + [ZONELESS], "text: times, which lack an offset in 16.7 %; each needs one, as in"),
         ([ZONED, "2026-01-31T23:59"], "text: times, which lack an offset in 50.0 %; each needs one, as in"),
     ],
@@ -244,7 +247,10 @@ def test_a_record_has_the_time_where_that_of_events_lacks_an_offset() -> None:
     ("values", "note"),
     [
         ([ZONED, ZONED, "never"], "text, but a time as RFC 3339 text in 66.7 %; in all"),
-        (["10.50"] * 5 + ["1,200.00"], "text, but digits in 83.3 %: others have commas, which no number has; in all"),
+        (
+            ["10.50"] * 5 + ["1,200.00"],
+            "text, but digits in 83.3 %: others have commas, which no number has; in all",
+        ),
         (["10.50"] * 5 + ["none"], "text, but digits in 83.3 %: are others null?; in all"),
         (["10.50"] * 2 + ["x1", "x2"], "text, but digits in 50.0 %; in all"),
         (["10.50", "x1", "x2"], "text; in all"),

@@ -285,7 +285,10 @@ def test_the_command_says_that_it_waits(
         (["--key", "card=c1", "--key", "card=c2"], "card is there twice"),
         (["--key", "metrics=m"], "goes by POST"),
         (["--key", "crd=c1"], "did you mean card?"),
-        ([], "determines no metric of payments; its metrics group by amount, card, day; by card; by merchant; give a key with --key, as in"),
+        (
+            [],
+            "by merchant; give a key with --key, as in --key card=c1",
+        ),
     ],
 )
 def test_what_the_command_refuses(
