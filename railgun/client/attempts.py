@@ -24,11 +24,11 @@ from railgun.client.steps import (
     Answer,
     Failure,
     Outcome,
-    Pause,
     Request,
     Session,
     Steps,
     send_once,
+    wait,
 )
 
 RETRY_S = 0.5
@@ -214,9 +214,9 @@ class Attempts:
         if session.on_wait is not None and not self._is_told and self._waited_s >= _TELL_S:
             self._is_told = True
             session.on_wait(setback.error)
-        yield Pause(pause_s)
-        self._waited_s += pause_s
-        self._refused_s += pause_s
+        took_s = yield from wait(pause_s)
+        self._waited_s += took_s
+        self._refused_s += took_s
         return True
 
     def _final(self, error: ClientError) -> ClientError:

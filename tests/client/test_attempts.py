@@ -52,6 +52,14 @@ def test_patience_ends() -> None:
     assert (raised.value.status, raised.value.may_have_counted) == (503, False)
 
 
+def test_patience_is_of_the_time_that_pauses_take() -> None:
+    """On a busy machine they take longer than was asked for."""
+    played = Played(busy=1.5)
+    with pytest.raises(ProblemError, match="gave up after 9 s"):
+        played.run(calls.status(session(patience_s=10.0)), lambda _: problem(503, retry_after="2"))
+    assert played.pauses == [2.0] * 3
+
+
 def test_patience_ends_also_where_it_is_the_server_that_takes_its_time() -> None:
     """A front-end whose broker is away answers after ten seconds, each time."""
     played = Played()
