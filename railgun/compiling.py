@@ -12,12 +12,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from railgun.child_python import child_python
+from railgun.kernel_progress import LINKING, Told
 from railgun.logs.setup import fields
 
 COMPILING = "kernels are being compiled, which takes a minute or a few, once"
@@ -29,27 +29,38 @@ class CompilingStoppedError(Exception):
     """The kernels were not compiled, because somebody asked to stop."""
 
 
-class _Logged:
-    """Logs every few seconds how far compiling is."""
+class LoggedCompiling:
+    """Logs how far compiling is, every few seconds."""
 
     def __init__(self) -> None:
         self._next_s = 0.0
 
     def at(self, done: int, of: int) -> None:
-        """Log how many functions are compiled, unless that was logged a moment ago."""
+        """Log how many functions are compiled, unless something was logged a moment ago."""
+        self._log("kernels are being compiled", compiled=done, of=of)
+
+    def waits(self, pid: int | None) -> None:
+        """Log that another process is waited for, unless something was logged a moment ago."""
+        self._log("another process compiles kernels, and is waited for", pid=pid)
+
+    def links(self) -> None:
+        """Log that kernels are linked."""
+        _log.info(LINKING)
+
+    def _log(self, text: str, **more: object) -> None:
         if (now_s := time.monotonic()) >= self._next_s:
             self._next_s = now_s + _EVERY_S
-            _log.info("kernels are being compiled", extra=fields(compiled=done, of=of))
+            _log.info(text, extra=fields(**more))
 
 
 class Compiling:
     """Compiles all kernels into the cache, once, by a child process.
 
-    told: called in a thread, a few times a second, with how many functions are compiled, and of how many.
+    told: called in a thread with how far it is; without it that is logged.
     """
 
-    def __init__(self, told: Callable[[int, int], None] | None = None) -> None:
-        self._told = _Logged().at if told is None else told
+    def __init__(self, told: Told | None = None) -> None:
+        self._told = LoggedCompiling() if told is None else told
         # It is reentrant, because `stop` calls `_kill` while it holds the lock.
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,8 +124,13 @@ class Compiling:
     def _tell(self, lines: IO[bytes]) -> None:
         """Pass on how far the process is, until it and those that it has started have ended."""
         for line in lines:
-            done, of = map(int, line.split())
-            self._told(done, of)
+            match line.split():
+                case [b"links"]:
+                    self._told.links()
+                case [b"waits", *pid]:
+                    self._told.waits(int(pid[0]) if pid else None)
+                case [done, of]:
+                    self._told.at(int(done), int(of))
 
     def _kill(self) -> None:
         """Kill the process and those that it has started, which may outlive it."""
@@ -163,12 +179,24 @@ def main() -> None:
         threading.Thread(target=_end_with_input, daemon=True).start()
     from railgun.kernels import compile_all
 
-    compile_all(_write_line)
+    compile_all(_Written())
 
 
-def _write_line(done: int, of: int) -> None:
-    """Tell the parent how far compiling is."""
-    sys.stdout.write(f"{done} {of}\n")
+class _Written:
+    """Tells the parent how far compiling is, by lines that `Compiling` reads."""
+
+    def at(self, done: int, of: int) -> None:
+        _write(f"{done} {of}")
+
+    def waits(self, pid: int | None) -> None:
+        _write("waits" if pid is None else f"waits {pid}")
+
+    def links(self) -> None:
+        _write("links")
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 

@@ -18,19 +18,17 @@ from pathlib import Path
 from railgun import kernel_list
 from railgun.child_python import child_python
 from railgun.config.processors import processors
-from railgun.exclusive import exclusive
+from railgun.exclusive import Waits, exclusive
+from railgun.kernel_progress import LINKING, Told, waiting_text
 from reservoir.native import image as kernel_image
 from reservoir.native.cache import cache_folder
 from reservoir.native.jit import is_image, use_numba
 from reservoir.native.kernel_mode import IS_CHECKED
 
-Told = Callable[[int, int], None]
-"""What is called while kernels are compiled: with the number of functions that have been, and of how many."""
-
 _PACKAGES = ("railgun", "reservoir")
 # More would wait for one another: a few kernels take a quarter of the time, each in one process.
 _PROCESSES_MAX = 8
-_LOOK_S, _LINE_S = 0.5, 10.0
+_LOOK_S, _LINE_S = 0.5, 5.0
 _WORK = "import sys; from railgun.kernels import compile_given; compile_given(int(sys.argv[1]))"
 
 
@@ -50,14 +48,15 @@ def compile_all(told: Told) -> None:
     """
     if is_image():
         return
-    with compiling_alone():
+    with compiling_alone(told.waits):
         # Another process may have made it meanwhile. An image that is not whole is made again.
         if kernel_image.is_there():
             return
         use_numba()
         if missing := _missing():
-            _compile_in_processes(missing, told)
+            _compile_in_processes(missing, told.at)
         if missing or not IS_CHECKED:
+            told.links()
             load_all()
 
 
@@ -72,8 +71,11 @@ def _missing() -> list[int]:
     ]
 
 
-def _compile_in_processes(places: Sequence[int], told: Told) -> None:
-    """Have other processes compile the kernels at some places of `kernels()`. Raises SystemExit if one fails."""
+def _compile_in_processes(places: Sequence[int], told: Callable[[int, int], None]) -> None:
+    """Have other processes compile the kernels at some places of `kernels()`. Raises SystemExit if one fails.
+
+    told: called with how many functions are compiled, and of how many.
+    """
     from reservoir.native.shared_cache import dispatchers, is_begun
 
     functions = dispatchers(_PACKAGES)
@@ -128,41 +130,62 @@ def compile_given(parent: int) -> None:
 
 
 @contextmanager
-def compiling_alone() -> Iterator[None]:
+def compiling_alone(waits: Waits | None = None) -> Iterator[None]:
     """Keep other processes from compiling while the block runs. Those that wait find the compiled kernels in the cache.
+
+    waits: as for `exclusive`.
 
     A server and a node that start together would otherwise share the processors to compile the same kernels.
     """
     with ExitStack() as held:
         # If nothing can be kept in the cache, there is no reason to wait.
         with suppress(OSError):
-            held.enter_context(exclusive(cache_folder().with_name("compiling.lock")))
+            held.enter_context(exclusive(cache_folder().with_name("compiling.lock"), waits))
         yield
 
 
 class _Shown:
-    """Says on stderr how far compiling is: a line that changes on a terminal, elsewhere a line every ten seconds."""
+    """Says on stderr how far compiling is: a line that changes on a terminal, elsewhere a line every five seconds."""
 
     def __init__(self) -> None:
         self._began_s = self._next_s = time.perf_counter()
-        self._is_begun, self._is_terminal = False, sys.stderr.isatty()
+        self._is_begun, self._is_terminal, self._is_within_line = False, sys.stderr.isatty(), False
 
     def at(self, done: int, of: int) -> None:
         """Say how many functions are compiled."""
-        now_s = time.perf_counter()
         if not self._is_begun:
             self._is_begun = True
-            self._say(f"Compiling kernels into {cache_folder()}: a minute or two, once.\n")
-        if self._is_terminal or now_s >= self._next_s:
-            self._next_s = now_s + _LINE_S
-            text = f"{done} of {of} functions compiled, {now_s - self._began_s:.0f} s"
-            self._say(f"\r{text} " if self._is_terminal else f"{text}\n")
+            self._line(f"Compiling kernels into {cache_folder()}: a minute or two, once.")
+        self._now_and_then(f"{done} of {of} functions compiled")
+
+    def waits(self, pid: int | None) -> None:
+        """Say that another process is waited for."""
+        self._now_and_then(waiting_text(pid))
+
+    def links(self) -> None:
+        """Say that kernels are linked."""
+        self._is_begun = True
+        self._line(f"{LINKING[0].upper()}{LINKING[1:]}.")
 
     def end(self) -> None:
         """Say how long it took, if anything was compiled."""
         if self._is_begun:
-            took = f"Compiled in {time.perf_counter() - self._began_s:.0f} s.\n"
-            self._say(f"\n{took}" if self._is_terminal else took)
+            self._line(f"Compiled in {time.perf_counter() - self._began_s:.0f} s.")
+
+    def _now_and_then(self, text: str) -> None:
+        now_s = time.perf_counter()
+        said = f"{text}, {now_s - self._began_s:.0f} s"
+        if self._is_terminal:
+            self._is_within_line = True
+            # What was longer before is wiped out.
+            self._say(f"\r{said}\x1b[K")
+        elif now_s >= self._next_s:
+            self._next_s = now_s + _LINE_S
+            self._say(f"{said}\n")
+
+    def _line(self, text: str) -> None:
+        self._say(f"\n{text}\n" if self._is_within_line else f"{text}\n")
+        self._is_within_line = False
 
     def _say(self, text: str) -> None:
         sys.stderr.write(text)
@@ -172,7 +195,7 @@ class _Shown:
 def main() -> None:
     """Compile unless there is an image. It says so on stderr, because it takes a minute or two, once."""
     shown = _Shown()
-    compile_all(shown.at)
+    compile_all(shown)
     shown.end()
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from railgun.compiling import Compiling, CompilingStoppedError
+from railgun.cli.first_start import compile_beforehand
+from railgun.compiling import COMPILING, Compiling, CompilingStoppedError, LoggedCompiling
 from railgun.engine.engine import Engine
+from railgun.kernel_progress import LINKING
 from railgun.logs.setup import FIELDS
 from tests.forked import ROOT
 from tests.frontend.serving import PATIENCE_S, until
@@ -135,24 +137,62 @@ def test_what_compiles_ends_with_its_processes(tmp_path: Path, monkeypatch: pyte
     until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
+class Told:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.said = list[object]()
+
+    def at(self, done: int, of: int) -> None:
+        self.said.append((done, of))
+
+    def waits(self, pid: int | None) -> None:
+        self.said.append(pid)
+
+    def links(self) -> None:
+        self.said.append("links")
+
+
 @pytest.fixture
 def tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What compiles says twice how far it is."""
-    command = [sys.executable, "-c", "print(3, 10); print(7, 10)"]
+    """What compiles waits for another process, says twice how far it is, and links."""
+    says = "[told.waits(12), told.waits(None), told.at(3, 10), told.at(7, 10), told.links()]"
+    command = [sys.executable, "-c", f"from railgun.compiling import _Written; told = _Written(); {says}"]
     monkeypatch.setattr("railgun.compiling.child_python", lambda *_: command)
 
 
 @pytest.mark.usefixtures("tells")
 def test_how_far_it_is_is_passed_on() -> None:
-    told = list[tuple[int, int]]()
-    Compiling(lambda done, of: told.append((done, of))).run()
-    assert told == [(3, 10), (7, 10)]
+    Compiling(told := Told()).run()
+    assert told.said == [12, None, (3, 10), (7, 10), "links"]
 
 
 @pytest.mark.usefixtures("tells")
 def test_how_far_it_is_is_logged_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "railgun.compiling"):
         Compiling().run()
+    first, last = caplog.records
+    assert first.getMessage() == "another process compiles kernels, and is waited for"
+    assert vars(first)[FIELDS] == {"pid": 12}
+    assert last.getMessage() == LINKING
+
+
+@pytest.mark.usefixtures("tells")
+def test_a_command_says_what_it_waits_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railgun.cli.first_start.image.is_there", lambda: False)
+    compile_beforehand()
+    assert capsys.readouterr().err.splitlines() == [
+        COMPILING,
+        "another process (pid 12) compiles kernels; waiting for it",
+        LINKING,
+    ]
+
+
+def test_how_far_it_is_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "railgun.compiling"):
+        LoggedCompiling().at(3, 10)
     (record,) = caplog.records
     assert record.getMessage() == "kernels are being compiled"
     assert vars(record)[FIELDS] == {"compiled": 3, "of": 10}

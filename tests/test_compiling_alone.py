@@ -1,5 +1,6 @@
 """Processes that find nothing compiled do not all compile."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,9 @@ from railgun.kernels import compiling_alone
 _WAITING = """
 from railgun.kernels import compiling_alone
 print("asks", flush=True)
-with compiling_alone():
-    print("has it", flush=True)
+told = set()
+with compiling_alone(told.add):
+    print("has it, after", *told, flush=True)
 """
 
 
@@ -25,7 +27,7 @@ def test_whoever_compiles_is_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
         assert other.stdout.readline() == "asks\n"
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(0.5)
-    assert other.stdout.read() == "has it\n"
+    assert other.stdout.read() == f"has it, after {os.getpid()}\n"
     other.stdout.close()
     assert other.wait(30) == 0
 

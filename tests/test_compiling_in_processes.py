@@ -78,19 +78,38 @@ def test_none_outlives_its_parent(tmp_path: Path, number: signal.Signals) -> Non
 
 
 def test_how_far_it_is_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    times_s = iter((100.0, 100.0, 109.9, 110.0, 119.0, 119.0))
+    times_s = iter((100.0, 100.0, 101.0, 102.0, 104.9, 107.0, 119.0))
     monkeypatch.setattr(kernels.time, "perf_counter", lambda: next(times_s))
     shown = kernels._Shown()
-    for done in range(3, 7):
+    shown.waits(12)
+    shown.waits(12)
+    for done in range(3, 6):
         shown.at(done, 10)
+    shown.links()
     shown.end()
-    begin, *lines = capsys.readouterr().err.splitlines()
+    waiting, begin, *lines = capsys.readouterr().err.splitlines()
+    assert waiting == "another process (pid 12) compiles kernels; waiting for it, 0 s"
     assert begin.startswith("Compiling kernels into ")
     assert lines == [
-        "3 of 10 functions compiled, 0 s",
-        "5 of 10 functions compiled, 10 s",
+        "5 of 10 functions compiled, 7 s",
+        "All kernels are compiled, and are linked to one image, which takes some seconds.",
         "Compiled in 19 s.",
     ]
+
+
+def test_that_kernels_are_linked_is_told_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = list[str]()
+    for name in ("is_image", "_missing"):
+        monkeypatch.setattr(kernels, name, list)
+    monkeypatch.setattr(kernels, "use_numba", lambda: None)
+    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path / "of these sources")
+    monkeypatch.setattr(kernels.kernel_image, "is_there", lambda: False)
+    monkeypatch.setattr(kernels, "IS_CHECKED", False)
+    monkeypatch.setattr(kernels, "load_all", lambda: said.append("loaded"))
+    shown = kernels._Shown()
+    monkeypatch.setattr(shown, "links", lambda: said.append("links"))
+    kernels.compile_all(shown)
+    assert said == ["links", "loaded"]
 
 
 def test_a_terminal_has_one_line_that_changes(
@@ -103,7 +122,10 @@ def test_a_terminal_has_one_line_that_changes(
     shown.at(4, 10)
     shown.end()
     said = capsys.readouterr().err.split("\n", 1)[1]
-    assert said == "\r3 of 10 functions compiled, 0 s \r4 of 10 functions compiled, 0 s \nCompiled in 0 s.\n"
+    wiped = "\x1b[K"
+    assert said == (
+        f"\r3 of 10 functions compiled, 0 s{wiped}\r4 of 10 functions compiled, 0 s{wiped}\nCompiled in 0 s.\n"
+    )
 
 
 def test_where_nothing_was_compiled_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import uvloop
 from frontend.embedded.backend import EmbeddedBackend
 from frontend.http.service import SWITCH_INTERVAL_S, Reload, Service, listen
 from railgun.catalog.model import Definitions
-from railgun.compiling import COMPILING, Compiling
+from railgun.compiling import COMPILING, Compiling, LoggedCompiling
 from railgun.config.settings import EngineSettings, Settings
 from railgun.config.shown import settings_shown
 from railgun.engine import configured
@@ -75,7 +75,7 @@ def open_engine(
         notify(COMPILING)
         gc.enable()
         compiling.run()
-        with compiling_alone():
+        with compiling_alone(LoggedCompiling().waits):
             load_all()
     engine = configured.open_engine(settings, LoggedStartProgress(time.monotonic))
     try:

@@ -44,6 +44,7 @@ _LONG_START_S = 10.0
 _IN_LOOP_S = 60.0
 Reload = Callable[[Guard, Tls | None], None]
 """Reads tokens and certificates again, for the guard and the TLS of a server. It is called in a thread of its own."""
+_STOP_OTHER = "is another server running there? Stop it, or name another address with --http HOST:PORT"
 _NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
@@ -70,7 +71,7 @@ def listen(settings: HttpSettings) -> socket.socket:
             listener.close()
             raise
     except OSError as error:
-        remedy = "is another server running there?" if error.errno == errno.EADDRINUSE else _NAME_ANOTHER
+        remedy = _STOP_OTHER if error.errno == errno.EADDRINUSE else _NAME_ANOTHER
         raise AddressError(f"{place}: {error.strerror or error}; {remedy}") from error
     return listener
 

@@ -1,5 +1,7 @@
 """The errors of the local broker. Each names its place and what the operator can do."""
 
+from railgun.wording import counted
+
 
 class BrokerError(Exception):
     """The local broker could not be fetched, started or stopped.
@@ -56,6 +58,18 @@ class TopicError(BrokerError):
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name, f"the topic could not be made ({reason})", "name another one")
+
+
+class OtherPartitionsError(BrokerError):
+    """A topic is there already, and has another number of partitions than was asked for."""
+
+    def __init__(self, name: str, partitions: int) -> None:
+        has = counted(partitions, "partition")
+        super().__init__(
+            name,
+            f"the topic is there already, with {has}",
+            f"use it as it is (--partitions {partitions}), or name another one",
+        )
 
 
 class StartError(BrokerError):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -21,6 +21,7 @@ from railgun.broker.commands import HOST, Ports, find_java, format_command, prop
 from railgun.broker.errors import (
     AlreadyRunningError,
     NotRunningError,
+    OtherPartitionsError,
     PortInUseError,
     StartError,
     StopError,
@@ -113,8 +114,8 @@ class LocalBroker:
         running = self._running()
         return None if running is None else self._status(running)
 
-    def make_topic(self, name: str, partitions: int) -> None:
-        """Make a topic on the broker, which runs."""
+    def make_topic(self, name: str, partitions: int) -> bool:
+        """Make a topic on the broker, which runs. Returns False if it is there already, with as many partitions."""
         running = self._running()
         if running is None:
             raise NotRunningError(str(self.folder))
@@ -125,7 +126,15 @@ class LocalBroker:
                 name
             ].result()
         except KafkaException as error:
-            raise TopicError(name, error.args[0].str().rstrip(".")) from error
+            there = None
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                there = (topics(_address(running.port), _ANSWER_S) or {}).get(name)
+            if there is None:
+                raise TopicError(name, error.args[0].str().rstrip(".")) from error
+            if there != partitions:
+                raise OtherPartitionsError(name, there) from error
+            return False
+        return True
 
     def _running(self) -> Running | None:
         noted = pid_file.read(self.folder)

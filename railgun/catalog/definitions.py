@@ -1,5 +1,6 @@
 """Reads and checks definitions of streams, metrics and derived metrics: from TOML files and from SQL of requests."""
 
+import re
 import tomllib
 from collections.abc import Container, Mapping
 from pathlib import Path
@@ -25,7 +26,8 @@ from railgun.language.resolve import ResolvedMetric, resolve
 FILE_LIMIT_BYTES = 16 * 1024 * 1024
 
 
-_NOT_HERE = "the file has to define it: begin with its [streams.NAME] as it is registered"
+# A character of a text that is no TOML, as tomllib names its place.
+_PLACE = re.compile(r"\(at line ([0-9]+), column ([0-9]+)\)$", re.ASCII)
 
 
 def load_definitions(path: Path | str) -> Definitions:
@@ -49,7 +51,7 @@ def parse_definitions(text: str, folder: Path | None = None) -> Definitions:
     try:
         root = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DefinitionError((), f"no TOML: {error}") from None
+        raise DefinitionError((), f"no TOML: {error}", _unquoted(text, str(error))) from None
     except RecursionError:
         raise DefinitionError((), "no definitions: nested too deep") from None
     table = Table(root, (), ("streams", "metrics"))
@@ -67,6 +69,20 @@ def parse_definitions(text: str, folder: Path | None = None) -> Definitions:
     return Definitions(streams, tuple(metrics), tuple(derived))
 
 
+def _unquoted(text: str, message: str) -> str | None:
+    """Returns a hint if a text is no TOML because of a letter that has to be in quotes. message: that of tomllib."""
+    place = _PLACE.search(message)
+    if place is None:
+        return None
+    line, column = int(place[1]), int(place[2])
+    found = text.split("\n")[line - 1][column - 1 : column]
+    return (
+        None
+        if found.isascii()
+        else f"put the name with {found!r} in quotes; only ASCII letters stand without"
+    )
+
+
 def _statements(
     entries: object, streams: Mapping[str, StreamDefinition]
 ) -> tuple[list[MetricDefinition], dict[str, list[Statement]]]:
@@ -81,7 +97,7 @@ def _statements(
     named: dict[str, set[str]] = {}
     for i, entry in enumerate(entries):
         sql = Table(entry, ("metrics", i), ("sql",)).required("sql", "a query")
-        stream, statement = _read(sql, streams, ("metrics", i, "sql"), remedy=_NOT_HERE)
+        stream, statement = _read(sql, streams, ("metrics", i, "sql"), is_of_file=True)
         read.append((stream, statement))
         named.setdefault(stream.name, set()).update(each.name for each in statement.items if each.name)
     place_by_name: dict[tuple[str, str], int] = {}
@@ -124,13 +140,13 @@ def _read(
     loc: Location,
     *,
     is_given_for_one: bool = False,
-    remedy: str = "",
+    is_of_file: bool = False,
 ) -> tuple[StreamDefinition, Query | Derivation]:
     """Parses a statement and finds the stream that it is about.
 
     is_given_for_one: the statement was sent for the only stream in `streams`. Errors then name no other stream, because
         the sender may have no right to know of it.
-    remedy: the hint for a statement about an unknown stream.
+    is_of_file: the statement is in a file, which has to have its stream.
     """
     if not isinstance(sql, str):
         raise DefinitionError(loc, "a query is text")
@@ -147,8 +163,12 @@ def _read(
         message = f"the query is FROM {name[:80]} and was given for stream {only}"
         found = DefinitionError(loc, message, f"write FROM {only}")
         raise found.in_text(sql, statement.stream.position)
-    hint = "; ".join(filter(None, (meant(name, streams), remedy)))
-    found = DefinitionError(loc, f"there is no stream {name[:80]!r}", hint or None)
+    hint = meant(name, streams)
+    if is_of_file:
+        needed = f"the file needs [streams.{name[:80]}], also if a server has that stream already"
+        otherwise = " Otherwise" if hint and hint.endswith("?") else "; otherwise"
+        hint = f"{hint}{otherwise} {needed}" if hint else needed
+    found = DefinitionError(loc, f"there is no stream {name[:80]!r}", hint)
     raise found.in_text(sql, statement.stream.position)
 
 

@@ -3,12 +3,15 @@
 import argparse
 import json
 import os
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from railgun.cli.failures import EXIT_NO, UsageError
 from railgun.cli.parser import Command
+from railgun.wording import counted
 
 if TYPE_CHECKING:
     from railgun.broker.local import Status
@@ -22,24 +25,18 @@ def _default_folder() -> Path:
     return Path(state) / "railgun" / "broker"
 
 
-def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65_535:
-        raise ValueError(text)
-    return number
+def _number(least: int, most: int) -> Callable[[str], int]:
+    """Return what reads a whole number of this range."""
 
+    def read(text: str) -> int:
+        number = int(text) if re.fullmatch("[0-9]{1,9}", text, re.ASCII) else -1
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(
+                f"it is a whole number from {least} to {most:,}, not {text[:80]!r}"
+            )
+        return number
 
-_port.__name__ = "port"
-
-
-def _partitions(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= _PARTITIONS_MAX:
-        raise ValueError(text)
-    return number
-
-
-_partitions.__name__ = "number of partitions"
+    return read
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,15 +45,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC", nargs="?", help="the topic to make, for `topic`")
     parser.add_argument(
         "--port",
-        type=_port,
+        type=_number(0, 65_535),
         default=_PORT,
-        help=f"where it listens on loopback (default: {_PORT}; 0: a free one)",
+        help=f"for `start`: where it listens on loopback (default: {_PORT}; 0: a free one)",
     )
     parser.add_argument(
         "--data", metavar="DIR", help=f"its topics, log and pid file (default: {_default_folder()})"
     )
     parser.add_argument(
-        "--partitions", metavar="N", type=_partitions, default=1, help="of a topic to make (default: 1)"
+        "--partitions",
+        metavar="N",
+        type=_number(1, _PARTITIONS_MAX),
+        default=1,
+        help="for `topic`: how many the topic has (default: 1)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -69,8 +70,10 @@ def execute(arguments: argparse.Namespace) -> int:
     """
     from railgun.broker.local import LocalBroker
 
-    if (arguments.action == "topic") != (arguments.topic is not None):
-        raise UsageError("name a topic with `topic`, and with nothing else: railgun broker topic shop.orders")
+    if arguments.action == "topic" and arguments.topic is None:
+        raise UsageError("name the topic to make, as in railgun broker topic shop.orders")
+    if arguments.action != "topic" and arguments.topic is not None:
+        raise UsageError(f"`{arguments.action}` takes no argument, and {arguments.topic[:80]!r} is one")
     broker = LocalBroker(Path(arguments.data) if arguments.data else _default_folder())
     if arguments.action == "start":
         _show(broker.start(arguments.port, _say), arguments.json)
@@ -82,8 +85,8 @@ def execute(arguments: argparse.Namespace) -> int:
         else:
             print("stopped" if stopped else f"no broker of {broker.folder} is running")
         return 0
-    if arguments.action == "topic":
-        broker.make_topic(arguments.topic, arguments.partitions)
+    if arguments.action == "topic" and not broker.make_topic(arguments.topic, arguments.partitions):
+        _say(f"{arguments.topic} is there already, with {counted(arguments.partitions, 'partition')}")
     status = broker.status()
     if status is None:
         if arguments.json:
@@ -107,7 +110,6 @@ def _say(line: str) -> None:
 
 def _show(status: "Status", as_json: bool) -> None:
     from railgun.cli.wording import duration_text
-    from railgun.wording import counted
 
     if as_json:
         report = {
@@ -141,7 +143,8 @@ BROKER = Command(
         "start fetches them into the cache (RAILGUN_CACHE_DIR, or ~/.cache/railgun): 44 MB. It needs Java 17.\n\n"
         "`start` returns when the broker answers; it runs on until `stop`. Topics stay in the data folder.\n"
         "`status` says the address, the process, the data folder and the topics; the exit code is 1 where\n"
-        "none is running. `topic` makes a topic, as clients cannot by writing to it."
+        "none is running. `topic` makes a topic, as clients cannot by writing to it, with --partitions N of\n"
+        "its own; one that is there already with as many is left as it is."
     ),
     example="railgun broker start --port 9092",
     configure=configure,

@@ -49,6 +49,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if (arguments.sample is None) == (arguments.topic is None):
         raise UsageError("name a file of events, or a topic with --topic; one of them")
     output = None if arguments.output is None else Path(arguments.output)
+    if output is not None and output.is_dir():
+        raise UsageError(f"{output}: it is a folder; name a file with --output, such as {output / _OUTPUT}")
     if output is not None and output.exists():
         raise UsageError(f"{output}: it is there already, and is not overwritten; name another with --output")
     if arguments.stream is not None:
@@ -73,14 +75,10 @@ def _of_file(path: Path) -> "Sample":
 
     found = sample_file(path)
     if not found.documents:
-        why = (
-            f"none of its {counted(found.refused, 'row')} is an event"
-            if found.refused
-            else "it has no events"
-        )
+        refused = sum(found.refused.values())
+        why = f"none of its {counted(refused, 'row')} is an event" if refused else "it has no events"
         raise DraftError(f"{path}: {why}; name a file with some, one JSON object on each line for NDJSON")
-    unread = {"they are no events": found.refused} if found.refused else {}
-    return Sample(str(path), found.documents, unread=unread, left_out=found.left_out)
+    return Sample(str(path), found.documents, unread=found.refused, left_out=found.left_out)
 
 
 def _of_topic(arguments: argparse.Namespace) -> "Sample":

@@ -4,12 +4,14 @@ import argparse
 import os
 import stat
 import sys
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from railgun.cli.failures import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from railgun.client.client import Client
     from railgun.client.errors import ClientError
@@ -18,6 +20,8 @@ TOKEN_VARIABLE = "RAILGUN_TOKEN"
 _PATIENCE_S, _LISTENS_WITHIN_S = 300.0, 10.0
 # How long an order to a cluster is repeated: as long as a change of a stream waits for a broker that is away.
 _ORDER_S = 10.0
+# A server answers a question within milliseconds.
+_LATE_S = 2.0
 
 
 def add_server(parser: argparse.ArgumentParser, *, has_own_key: bool = False) -> None:
@@ -56,8 +60,8 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=float,
         default=_PATIENCE_S,
-        help=f"how long to wait for a server that is starting or full (default: {_PATIENCE_S:g}), "
-        f"{_LISTENS_WITHIN_S:g} of them at most for one that does not listen yet",
+        help=f"how long each request is repeated to a server that is starting or full (default: {_PATIENCE_S:g}), "
+        f"{_LISTENS_WITHIN_S:g} of them at most to one that does not listen yet; the last one may take 120 more",
     )
 
 
@@ -127,3 +131,16 @@ def _saying(command: str, patience_s: float) -> "Callable[[ClientError], None]":
         print(f"railgun {command}: waiting, up to {patience_s:g} s: {why}", file=sys.stderr)
 
     return say
+
+
+@contextmanager
+def late_answer_said(command: str, advice: str) -> "Iterator[None]":
+    """Say on stderr that the answer is late, once it is. advice: what may be the cause, or says it."""
+    text = f"railgun {command}: no answer after {_LATE_S:g} s, still waiting; {advice}"
+    timer = threading.Timer(_LATE_S, print, [text], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

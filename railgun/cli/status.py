@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_server, client_of
+from railgun.cli.server_url import add_server, client_of, late_answer_said
 from railgun.cli.wording import behind_text, fetching_text, log_columns, size_text, table_lines
 from railgun.wording import counted, gap_text, listed, seconds_doubt, time_text, weak_topics_text
 
 _SQL_WIDTH = 100
+# How long the question is repeated, and how long each answer is waited for. One takes 10 s while the broker is away.
+_PATIENCE_S, _TIMEOUT_S = 10.0, 15.0
 _UNANSWERED_SHOWN = 8
 # Of fields whose paths meet nothing.
 _MISSED_SHOWN = 8
@@ -211,7 +213,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the status. Raises ClientError."""
-    with client_of(arguments) as client:
+    with (
+        client_of(arguments, patience_s=_PATIENCE_S, timeout_s=_TIMEOUT_S) as client,
+        late_answer_said("status", "is that the address of a Railgun server?"),
+    ):
         status = client.status()
     print(
         json.dumps(status, indent=2) if arguments.json else as_text(status),

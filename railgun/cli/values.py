@@ -2,20 +2,15 @@
 
 import argparse
 import json
-import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_server, client_of
+from railgun.cli.server_url import add_server, client_of, late_answer_said
 from railgun.cli.wording import table_lines
+from railgun.client.errors import ProblemError
 from railgun.wording import time_text
-
-# A server answers within milliseconds; if nobody answers a task of the key, it gives up after half a minute.
-_LATE_S = 2.0
 
 
 def as_text(values: Mapping[str, Any]) -> str:
@@ -73,26 +68,17 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(arguments: argparse.Namespace) -> int:
     key = key_of(arguments.key)
-    with client_of(arguments) as client, _waiting_is_said(arguments.stream):
-        found = client.values_of_text(arguments.stream, key, arguments.metrics)
+    # If nobody answers a task of the key, the server gives up after half a minute.
+    advice = f"`railgun status` says whether somebody answers the tasks of {arguments.stream}"
+    with client_of(arguments) as client, late_answer_said("values", advice):
+        try:
+            found = client.values_of_text(arguments.stream, key, arguments.metrics)
+        except ProblemError as error:
+            if key or not error.errors:
+                raise
+            raise UsageError(f"{error}; give a key with --key, as in --key card=c1") from error
     print(json.dumps(found, ensure_ascii=False) if arguments.json else as_text(found).rstrip("\n"))
     return 0
-
-
-@contextmanager
-def _waiting_is_said(stream: str) -> Iterator[None]:
-    """Say on stderr that the answer is late, once it is."""
-    text = (
-        f"railgun values: no answer after {_LATE_S:g} s, still waiting; `railgun status` says whether somebody "
-        f"answers the tasks of {stream}"
-    )
-    timer = threading.Timer(_LATE_S, print, [text], {"file": sys.stderr, "flush": True})
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 VALUES = Command(

@@ -1,6 +1,7 @@
 """`railgun.AsyncClient`: the methods of `railgun.Client` as coroutines for asyncio."""
 
 import asyncio
+import time
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -20,7 +21,7 @@ from railgun.client.connection import Arriving, Connected, limits_of
 from railgun.client.errors import ClientError
 from railgun.client.events import PART_EVENTS, Parts, parts_of
 from railgun.client.replies import EventAnswer, line_answers
-from railgun.client.steps import Outcome, Pause, Request, Session, Steps, describe
+from railgun.client.steps import Outcome, Pause, Paused, Request, Session, Steps, describe
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -121,7 +122,7 @@ class AsyncClient(Connected):
     # --- steps -------------------------------------------------------------------------------------
 
     async def _carry_out(self, steps: Steps[T]) -> T:
-        outcome: Outcome | None = None
+        outcome: Outcome | Paused | None = None
         while True:
             try:
                 step = steps.send(outcome)
@@ -129,8 +130,9 @@ class AsyncClient(Connected):
                 result: T = end.value
                 return result
             if isinstance(step, Pause):
+                began_s = time.monotonic()
                 await asyncio.sleep(step.seconds)
-                outcome = None
+                outcome = Paused(time.monotonic() - began_s)
             else:
                 outcome = await self._attempt(step)
 

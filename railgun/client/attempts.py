@@ -24,11 +24,11 @@ from railgun.client.steps import (
     Answer,
     Failure,
     Outcome,
-    Pause,
     Request,
     Session,
     Steps,
     send_once,
+    wait,
 )
 
 RETRY_S = 0.5
@@ -173,7 +173,9 @@ class Attempts:
             if why_not is not None:
                 raise _explained(setback.error, why_not)
         if not self._is_heard and not (yield from self._pause(setback)):
-            raise self._final(setback.error)
+            error = self._final(setback.error)
+            error.gave_up_s = self._gave_up_s(setback)
+            raise error
 
     def look_up(self, path: str) -> Steps[dict[str, object]]:
         """Read the object at a path, within the patience that is left. Raises ClientError."""
@@ -194,6 +196,11 @@ class Attempts:
         if setback.fate is not Fate.NOBODY_LISTENS:
             self._refused_s = 0.0
 
+    def _gave_up_s(self, setback: Setback) -> float:
+        """Return how long the call was repeated; 0 if it was not, since that would not have helped."""
+        is_repeated = setback.fate is not Fate.REFUSED and self._waited_s > setback.took_s
+        return self._waited_s if is_repeated else 0.0
+
     def _pause(self, setback: Setback) -> Steps[bool]:
         """Wait before another attempt. Return False if that would not help, or would exceed the client's patience."""
         session, pause_s = self.session, setback.pause_s
@@ -207,9 +214,9 @@ class Attempts:
         if session.on_wait is not None and not self._is_told and self._waited_s >= _TELL_S:
             self._is_told = True
             session.on_wait(setback.error)
-        yield Pause(pause_s)
-        self._waited_s += pause_s
-        self._refused_s += pause_s
+        took_s = yield from wait(pause_s)
+        self._waited_s += took_s
+        self._refused_s += took_s
         return True
 
     def _final(self, error: ClientError) -> ClientError:

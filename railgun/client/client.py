@@ -23,10 +23,17 @@ def _blocking(call: Callable[Concatenate[Session, P], Steps[T]]) -> Callable[Con
     """Make a method that carries out a call and blocks until it is done."""
 
     def method(self: "Client", /, *arguments: P.args, **options: P.kwargs) -> T:
-        return carry_out(call(self._session, *arguments, **options), self._attempt, time.sleep)
+        return carry_out(call(self._session, *arguments, **options), self._attempt, _slept)
 
     describe(method, call)
     return method
+
+
+def _slept(seconds: float) -> float:
+    """Sleep, and return how long that took."""
+    began_s = time.monotonic()
+    time.sleep(seconds)
+    return time.monotonic() - began_s
 
 
 class Client(Connected):

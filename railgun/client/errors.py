@@ -15,10 +15,19 @@ class ClientError(Exception):
 
     may_have_counted: True if the server may have taken what was sent; False if it took nothing of it.
     answered: the answers that came before the error, as lines; set by calls that send lines.
+    gave_up_s: how long the call was repeated, in seconds, until its time was up; 0 if it was not repeated.
     """
 
     may_have_counted = False
     answered = b""
+    gave_up_s = 0.0
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if not self.gave_up_s:
+            return text
+        look = "" if isinstance(self, RefusedConnectionError) else "; the server's log says why"
+        return f"{text}; gave up after {self.gave_up_s:.0f} s{look}"
 
 
 class UnreachableError(ClientError):

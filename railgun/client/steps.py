@@ -1,6 +1,6 @@
 """The steps of a client's call, as values: requests to send and pauses to wait. This module does no I/O.
 
-A call is a generator. It yields a step, and receives its outcome: the result of a request, or None after a pause. So
+A call is a generator. It yields a step, and receives its outcome: the result of a request, or the end of a pause. So
 each call is written once for the blocking and the asyncio client, and tests can play the server.
 """
 
@@ -72,8 +72,18 @@ class Failure:
     took_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The end of a pause.
+
+    took_s: how long it was: on a busy machine longer than was asked for.
+    """
+
+    took_s: float
+
+
 Outcome: TypeAlias = Answer | Failure
-Steps: TypeAlias = Generator[Request | Pause, Outcome | None, T]
+Steps: TypeAlias = Generator[Request | Pause, Outcome | Paused | None, T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +105,23 @@ class Session:
 def send_once(request: Request) -> Steps[Outcome]:
     """Send a request once."""
     outcome = yield request
-    assert outcome is not None
+    assert isinstance(outcome, Answer | Failure)
     return outcome
 
 
-def carry_out(steps: Steps[T], attempt: Callable[[Request], Outcome], pause: Callable[[float], object]) -> T:
-    """Carry out a call step by step and return its result. Raises the errors of the call."""
-    outcome: Outcome | None = None
+def wait(seconds: float) -> Steps[float]:
+    """Wait, and return how long that took."""
+    ended = yield Pause(seconds)
+    assert isinstance(ended, Paused)
+    return ended.took_s
+
+
+def carry_out(steps: Steps[T], attempt: Callable[[Request], Outcome], pause: Callable[[float], float]) -> T:
+    """Carry out a call step by step and return its result. Raises the errors of the call.
+
+    pause: waits for some seconds, and returns how long that took.
+    """
+    outcome: Outcome | Paused | None = None
     while True:
         try:
             step = steps.send(outcome)
@@ -109,8 +129,7 @@ def carry_out(steps: Steps[T], attempt: Callable[[Request], Outcome], pause: Cal
             result: T = end.value
             return result
         if isinstance(step, Pause):
-            pause(step.seconds)
-            outcome = None
+            outcome = Paused(pause(step.seconds))
         else:
             outcome = attempt(step)
 

@@ -1,6 +1,6 @@
 """Drafts a definitions file from a sample of events: what each line says, and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from railgun.catalog.model import ALL
@@ -18,7 +18,7 @@ from railgun.draft.types import share_text
 from railgun.wording import counted, listed
 
 ACTIVE_MAX = 30
-_SHOWN_MAX, _OTHERS = 200, 3
+_SHOWN_MAX, _OTHERS, _REASONS_MAX = 200, 3, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,9 @@ class _Drafting:
         )
         yield _comment("Shares and counts are of these events. No value of an event is in this file.")
         if unread:
-            reasons = "; ".join(f"{count:,}: {why}" for why, count in sample.unread.items())
-            yield _comment(f"{counted(unread, 'record')} beside them could not be read. {reasons}")
+            yield _comment(
+                f"{counted(unread, 'record')} beside them could not be read. {_reasons(sample.unread)}"
+            )
         if sample.left_out:
             names = listed([name or "''" for name in sample.left_out])
             yield _comment(f"Columns without a name of their own cannot be read, and are left out: {names}")
@@ -150,13 +151,16 @@ class _Drafting:
 
     def _time_line(self) -> str:
         taken = self._time.taken
+        near = [each.name for each in self._all if each.choice.is_near_time]
+        lacking = f"{listed(near, _OTHERS)} cannot be it, as times there lack an offset" if near else ""
         if taken is None:
-            return _comment('time = "..."', "nothing seems to be a time: events have that of their arrival")
+            why = lacking or "nothing seems to be a time"
+            return _comment('time = "..."', f"{why}: events have that of their arrival")
         notes = [f"{taken.choice.why}; in {share_text(taken.count, self.total)}"]
         if not taken.is_complete:
             notes.append("events without it are refused")
         if taken.is_beside:
-            notes.append("of the record: such events come from the topic alone")
+            notes += ["of the record: such events come from the topic alone", lacking]
         return _line(f"time = {quoted(taken.name)}", *notes, self._time.others_text)
 
     def _id_line(self) -> str:
@@ -218,6 +222,14 @@ class _Drafting:
         yield _comment("More of the library (docs/metric-library.md); take the # away from what is wanted:")
         for sql in self._metrics.others:
             yield from ("# [[metrics]]", f"# sql = {quoted(sql)}")
+
+
+def _reasons(unread: Mapping[str, int]) -> str:
+    """Return why records could not be read, what most are of first. There may be as many reasons as records."""
+    ordered = sorted(unread.items(), key=lambda each: -each[1])
+    said = [f"{count:,}: {why}" for why, count in ordered[:_REASONS_MAX]]
+    others = sum(count for _, count in ordered[_REASONS_MAX:])
+    return "; ".join([*said, f"{others:,}: for other reasons"] if others else said)
 
 
 def _line(text: str, *notes: str) -> str:

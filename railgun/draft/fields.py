@@ -51,7 +51,9 @@ class Candidate:
 
     @property
     def is_key(self) -> bool:
-        """Whether events can be told apart, or divided, by it: short text or whole numbers."""
+        """Whether events can be told apart, or divided, by it: short text or whole numbers, but no times."""
+        if self.choice.is_near_time:
+            return False
         if self.choice.type == "string":
             return sum(map(len, map(str, self.place.values))) <= _TEXT_MEAN_MAX * self.count
         return self.choice.type == "long"

@@ -65,6 +65,15 @@ def _kind_of_text(text: str) -> Kind:
     return Kind.TEXT
 
 
+def lacks_offset(text: str) -> bool:
+    """Return whether text is a date and a time of the day that only an offset from UTC makes RFC 3339."""
+    return (
+        _LIKE_TIME.match(text) is not None
+        and read_rfc3339(text) is None
+        and any(read_rfc3339(text + end) is not None for end in ("Z", ":00Z"))
+    )
+
+
 def is_date(value: Any) -> bool:
     """Return whether a value of another kind is a date, a time of a day or a span."""
     return isinstance(value, date | time | timedelta)

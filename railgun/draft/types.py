@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from railgun.draft.kinds import Kind, is_date, kind_of
+from railgun.draft.kinds import Kind, is_date, kind_of, lacks_offset
 from railgun.draft.naming import words_of
 from railgun.draft.observed import Place
 from railgun.draft.vocabulary import AMOUNT, COUNT_OR_ID, ENTITY, TIME
@@ -17,8 +17,11 @@ from railgun.wording import counted, usual_unit
 
 _DECIMAL_TEXT = re.compile(r"-?[0-9]{1,15}\.([0-9]{1,6})", re.ASCII)
 _NUMBER_TEXT = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
+_GROUPED_TEXT = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?", re.ASCII)
 # A column of text of which most is numbers, and the rest a word or two, has words for null.
 _MOSTLY, _WORDS_FOR_NULL = 0.8, 2
+# What so many values of a column seem to be is said.
+_MANY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,13 @@ class Choice:
     type: as definitions have it; empty if there is none.
     unit: of a timestamp; empty for what needs none.
     why: what the values are, or why no type is theirs.
+    is_near_time: many values are times, of which some lack an offset. So it is text.
     """
 
     type: str
     unit: str = ""
     why: str = ""
+    is_near_time: bool = False
 
     @property
     def is_numeric(self) -> bool:
@@ -136,13 +141,33 @@ def _text(place: Place) -> Choice:
     if AMOUNT & _words(place.path.steps) and all(found):
         scale = max(len(match[1]) for match in found if match)
         return Choice(f"decimal({PRECISION_LIMIT},{scale})", why="a decimal as text")
+    return _near_time(texts, place.kinds[Kind.TIME_TEXT]) or Choice("string", why=_why_text(texts))
+
+
+def _near_time(texts: Sequence[str], times: int) -> Choice | None:
+    """Return the choice for text of which much is times; None for other text. times: how many are RFC 3339."""
+    lacking = sum(map(lacks_offset, texts))
+    if times + lacking < _MANY * len(texts):
+        return None
+    if not lacking:
+        return Choice("string", why=f"text, but a time as RFC 3339 text in {share_text(times, len(texts))}")
+    share = share_text(lacking, len(texts))
+    why = f"text: times, which lack an offset in {share}; each needs one, as in 2026-01-05T10:00:00Z"
+    return Choice("string", why=why, is_near_time=True)
+
+
+def _why_text(texts: Sequence[str]) -> str:
+    """Return what is said of text: that much of it is numbers, if so."""
     others = [text for text in texts if not _NUMBER_TEXT.fullmatch(text)]
     numbers = len(texts) - len(others)
-    if others and numbers >= _MOSTLY * len(texts) and len(set(others)) <= _WORDS_FOR_NULL:
-        return Choice(
-            "string", why=f"text, but digits in {share_text(numbers, len(texts))}: are others null?"
-        )
-    return Choice("string", why="text")
+    if not others or numbers < _MANY * len(texts):
+        return "text"
+    share = share_text(numbers, len(texts))
+    if all(map(_GROUPED_TEXT.fullmatch, others)):
+        return f"text, but digits in {share}: others have commas, which no number has"
+    if numbers >= _MOSTLY * len(texts) and len(set(others)) <= _WORDS_FOR_NULL:
+        return f"text, but digits in {share}: are others null?"
+    return f"text, but digits in {share}"
 
 
 def _counted_time(place: Place) -> Choice | None:

@@ -1,9 +1,10 @@
 """Reads the first rows of an event file of any format as documents, whatever their fields are."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ _BATCH_ROWS = 1_000
 _COLUMNS_MAX = 1_000
 
 _NO_FIELDS = Schema(0, ())
+_NO_OBJECT = "no JSON object"
 _LONG = re.compile(r"-?(0|[1-9][0-9]{0,29})", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
@@ -40,12 +42,12 @@ class FileSample:
     """The first rows of a file.
 
     documents: the rows as documents. A time of an unknown zone is in UTC.
-    refused: how many rows are no documents.
+    refused: how many rows are no documents, by why.
     left_out: the names of columns that cannot be read, as others have them too, or as they are empty.
     """
 
     documents: Sequence[Mapping[str, Any]]
-    refused: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
 
@@ -65,7 +67,8 @@ def sample_file(path: Path) -> FileSample:
 
 def _ndjson(path: Path) -> FileSample:
     documents: list[Mapping[str, Any]] = []
-    refused = size = 0
+    refused: Counter[str] = Counter()
+    size = 0
     with closing(NdjsonSource(path, _NO_FIELDS)) as source:
         for line in (line for lines in source.lines() for line in lines):
             document, fault = read_object(line)
@@ -73,8 +76,8 @@ def _ndjson(path: Path) -> FileSample:
             if fault is None:
                 documents.append(document)
             else:
-                refused += 1
-            if len(documents) + refused >= ROWS_MAX or size >= _BYTES_MAX:
+                refused[_NO_OBJECT] += 1
+            if len(documents) + refused.total() >= ROWS_MAX or size >= _BYTES_MAX:
                 break
     return FileSample(documents, refused)
 
@@ -109,7 +112,7 @@ def _arrow(path: Path, batches: Iterator[pa.RecordBatch]) -> FileSample:
                 break
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(str(path), f"its first rows cannot be read: {error}") from error
-    return FileSample(documents, 0, left_out)
+    return FileSample(documents, {}, left_out)
 
 
 def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
@@ -164,7 +167,8 @@ def _csv(path: Path) -> FileSample:
         raise ColumnError(str(path), "no column has a name of its own; rename them")
     fields = [Field(f"c{n}", STRING, FieldPath(text_of((name,)), (name,))) for n, name in enumerate(single)]
     columns: list[list[Any]] = [[] for _ in single]
-    refused = rows = 0
+    refused: Counter[str] = Counter()
+    rows = 0
     with closing(CsvSource(path, Schema(0, tuple(fields)))) as source:
         for block in source.blocks():
             part = block.batch.slice(0, ROWS_MAX - rows)
@@ -172,7 +176,8 @@ def _csv(path: Path) -> FileSample:
             for values, column in zip(columns, part.columns):
                 texts = column.cast(pa.binary()).to_pylist()
                 values += [_text(each) for row, each in enumerate(texts) if row not in bad]
-            rows, refused = rows + len(part), refused + len(bad)
+            rows += len(part)
+            refused.update(each.reason for each in block.refused if each.row in bad)
             if rows >= ROWS_MAX:
                 break
     typed = [_values_of(values) for values in columns]

@@ -21,12 +21,12 @@ class UnreadableRecordError(ValueError):
 class TopicMissingError(TransportError):
     """There is no such topic or partition."""
 
-    def __init__(self, place: str) -> None:
-        super().__init__(
-            place,
-            "there is no such topic or partition",
-            "Check its name. A task whose topic was deleted begins anew by `railgun cluster accept-cut`",
-        )
+    def __init__(
+        self,
+        place: str,
+        remedy: str = "Check its name. A task whose topic was deleted begins anew by `railgun cluster accept-cut`",
+    ) -> None:
+        super().__init__(place, "there is no such topic or partition", remedy)
 
 
 class TopicExistsError(TransportError):

@@ -167,13 +167,26 @@ REFUSED = [
     ("AS card_sum_7d", "AS tx_id", "metrics.0.sql", "the column of the id"),
     ("AS card_sum_7d", "AS card_count_7d", "metrics.0.sql", "card_count_7d"),
     ("sum(amount)", "sum(amout)", "metrics.0.sql", "line 1, column 39"),
-    ("FROM payments G", "FROM payment G", "metrics.1.sql", "did you mean payments?"),
+    (
+        "FROM payments G",
+        "FROM payment G",
+        "metrics.1.sql",
+        "no stream 'payment'; did you mean payments? Otherwise the file needs [streams.payment], also if a server has",
+    ),
+    (
+        "FROM payments G",
+        "FROM x G",
+        "metrics.1.sql",
+        "no stream 'x'; known here: payments; otherwise the file needs [streams.x], also if a server has",
+    ),
     ("GROUP BY merchant", "", "metrics.1.sql", "add card or merchant to its GROUP BY"),
     ("GROUP BY merchant", "GROUP BY n", "metrics.1.sql", "has no home"),
     ("count(*) FROM", "count(*) AS card_sum_7d FROM", "metrics.1.sql", "of metrics.0 too"),
     ("[streams.payments]", "[streams.replies]\n[streams.payments]", "streams.replies", "own topics"),
     ("[streams.payments]", "[streams.a-b]\n[streams.payments]", "streams.a-b", "cannot name a stream"),
     ("[streams.payments]", "[streams.payments", "", "no TOML"),
+    ("[streams.payments]", "[streams.größe]\n[streams.payments]", "", "put the name with 'ö' in quotes"),
+    ("[streams.payments]", "[streams.payments]\nübrig = 1", "", "put the name with 'ü' in quotes"),
     ("[streams.payments]", "metrics = 5\n[streams.payments]", "", "no TOML"),
 ]
 

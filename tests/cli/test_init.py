@@ -222,11 +222,24 @@ def test_columns_of_one_name_are_left_out(folder: Path, capsys: pytest.CaptureFi
     assert types_of(text) == {"card": "string", "['größe (cm)']": "double"}
 
 
+def test_rows_that_lack_columns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("e.csv").write_text(
+        "a,b,c\n" + "x,1,2\n" * 5 + "x,1\n" * 3 + "x\n" + "".join(f"x{',1' * n}\n" for n in range(3, 8))
+    )
+    assert main(["init", "e.csv"]) == 0
+    text = capsys.readouterr().out
+    assert (
+        "# 9 records beside them could not be read. 3: it has 2 values, the header has 3; 1: it has 1 values"
+        in text
+    )
+    assert "; 1: it has 6 values, the header has 3; 2: for other reasons\n" in text
+
+
 def test_rows_that_are_no_events(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("e.ndjson").write_text('{"card": "c1", "ts": 1700000000000}\n[1]\nno JSON\n{"card": "c1"}\n')
     assert main(["init", "e.ndjson"]) == 0
     said = capsys.readouterr()
-    assert "# 2 records beside them could not be read" in said.out
+    assert "# 2 records beside them could not be read. 2: no JSON object" in said.out
     assert "--skip-bad" in said.err
     Path("definitions.toml").write_text(said.out)
     words = ["run", "definitions.toml", "e.ndjson", "--out", "s.csv", "--skip-bad", "--json"]
@@ -243,6 +256,10 @@ def test_rows_that_are_no_events(folder: Path, capsys: pytest.CaptureFixture[str
         (["e.txt"], "events are read from files ending in"),
         (["e.csv", "--stream", "a b"], "'a b' cannot name a stream"),
         (["e.csv", "--output", "e.csv"], "e.csv: it is there already, and is not overwritten"),
+        (
+            ["e.csv", "--output", "."],
+            ".: it is a folder; name a file with --output, such as definitions.toml",
+        ),
         (["damaged.avro"], "write or copy it again"),
         (["pictures.ndjson"], "not UTF-8"),
         (["empty.ndjson"], "it has no events"),

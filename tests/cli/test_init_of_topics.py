@@ -224,7 +224,9 @@ def test_json_schema_of_a_registry(kafka: str, tmp_path: Path, capsys: pytest.Ca
 
 def test_a_topic_that_is_not_there(kafka: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = error_of(["--broker", kafka, "--topic", "none.such"], capsys)
-    assert "none.such: there is no such topic or partition" in said
+    assert (
+        "none.such: there is no such topic or partition. Check its name; `railgun broker topic NAME`" in said
+    )
     topics = AdminClient({"bootstrap.servers": kafka}).list_topics(timeout=_S).topics
     assert "none.such" not in topics
 
@@ -233,3 +235,4 @@ def test_no_broker(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     monkeypatch.setattr(railgun.cli.init, "_ANSWER_S", 1.0)
     said = error_of(["--broker", "127.0.0.1:1", "--topic", "t"], capsys)
     assert "Check that the broker runs and its address is right" in said
+    assert "Connection refused" in said

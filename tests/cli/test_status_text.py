@@ -1,7 +1,12 @@
 """A server's status, as people read it."""
 
 import re
+import socket
 
+import pytest
+
+from railgun.cli import server_url, status
+from railgun.cli.main import main
 from railgun.cli.status import as_text
 
 STATUS = {
@@ -233,3 +238,23 @@ def test_the_other_copies_of_a_cluster_s_tasks() -> None:
     ]
     more = as_text({"streams": [{"name": "s", "tasks": [{**task, "copies": copies}]}]}).splitlines()
     assert more[-1].endswith("1,000       b/0 silent, c/2 behind by 1,150")
+
+
+def test_what_does_not_answer_is_not_waited_for_in_silence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server_url, "_LATE_S", 0.1)
+    monkeypatch.setattr(status, "_TIMEOUT_S", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setattr(status, "_PATIENCE_S", 0.0)
+        assert main(["status", "--url", url]) == 2
+        once = capsys.readouterr().err.splitlines()
+        monkeypatch.setattr(status, "_PATIENCE_S", 2.0)
+        assert main(["status", "--url", url]) == 2
+        again = capsys.readouterr().err.splitlines()
+    late = "railgun status: no answer after 0.1 s, still waiting; is that the address of a Railgun server?"
+    assert once == [late, f"railgun status: {url}/v1/status: no answer within 1 s"]
+    assert again[0] == late
+    assert re.fullmatch(re.escape(once[1]) + r"; gave up after [23] s; the server's log says why", again[1])
+    assert len(again) == 2

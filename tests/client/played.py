@@ -41,10 +41,11 @@ def refused() -> Failure:
 
 @dataclass
 class Played:
-    """requests: that were sent.  pauses: in seconds."""
+    """requests: that were sent.  pauses: in seconds.  busy: how many times as long a pause takes as was asked for."""
 
     requests: list[Request] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
+    busy: float = 1.0
 
     def run(self, steps: Steps[T], server: Iterable[Outcome] | Callable[[Request], Outcome]) -> T:
         """Carry a call out, by outcomes in order or a function that gives them. Raises what the call raises."""
@@ -60,4 +61,8 @@ class Played:
             self.requests.append(request)
             return outcome_of(request)
 
-        return carry_out(steps, attempt, self.pauses.append)
+        def pause(seconds: float) -> float:
+            self.pauses.append(seconds)
+            return seconds * self.busy
+
+        return carry_out(steps, attempt, pause)

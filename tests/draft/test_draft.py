@@ -213,6 +213,53 @@ def test_of_two_times_one_is_taken_and_the_other_named() -> None:
     assert stream_of(text).time == "time"
 
 
+ZONED, ZONELESS = "2026-01-31T23:59:59Z", "2026-01-31 23:59:59"
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        (
+            [ZONELESS] * 3,
+            "text: times, which lack an offset in all; each needs one, as in 2026-01-05T10:00:00Z; in all",
+        ),
+        ([ZONED] * 5 + [ZONELESS], "text: times, which lack an offset in 16.7 %; each needs one, as in"),
+        ([ZONED, "2026-01-31T23:59"], "text: times, which lack an offset in 50.0 %; each needs one, as in"),
+    ],
+)
+def test_times_that_lack_an_offset(values: list[str], note: str) -> None:
+    text = of_values("booked_at", values)
+    assert f'booked_at = "string"  # {note}' in text
+    why = "booked_at cannot be it, as times there lack an offset: events have that of their arrival"
+    assert f'# time = "..."  # {why}' in text
+    assert stream_of(text).partitioners == ("fixed",)
+
+
+def test_a_record_has_the_time_where_that_of_events_lacks_an_offset() -> None:
+    documents = [{"booked_at": ZONELESS, "card": f"c{n % 3}"} for n in range(9)]
+    records = [EventRecord(None, 1000 * S + n, None) for n in range(9)]
+    text = draft(Sample("t", documents, is_topic=True, records=records), "s", NOW_MS).text
+    assert stream_of(text).time == "record_time"
+    assert "; booked_at cannot be it, as times there lack an offset" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ([ZONED, ZONED, "never"], "text, but a time as RFC 3339 text in 66.7 %; in all"),
+        (
+            ["10.50"] * 5 + ["1,200.00"],
+            "text, but digits in 83.3 %: others have commas, which no number has; in all",
+        ),
+        (["10.50"] * 5 + ["none"], "text, but digits in 83.3 %: are others null?; in all"),
+        (["10.50"] * 2 + ["x1", "x2"], "text, but digits in 50.0 %; in all"),
+        (["10.50", "x1", "x2"], "text; in all"),
+    ],
+)
+def test_text_of_which_much_is_something_else(values: list[str], note: str) -> None:
+    assert f'a = "string"  # {note}' in of_values("a", values)
+
+
 def test_a_time_that_some_lack() -> None:
     documents = [{"ts": 1000 * S + n, "a": "x"} for n in range(9)] + [{"a": "x"}]
     made = draft(Sample("a sample", documents), "s", NOW_MS)

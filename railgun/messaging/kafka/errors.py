@@ -170,13 +170,15 @@ class ClientErrors:
 
     Each kind is logged once until `clear`. The last one is kept, to explain a timeout.
 
+    logs: whether errors are logged. A command that ends with an error says the last one itself.
     last: the last error. An error that the operator has to remedy is not replaced by others.
     reports: how many such errors all clients of this process have reported.
     """
 
     reports: ClassVar[int] = 0
 
-    def __init__(self) -> None:
+    def __init__(self, *, logs: bool = True) -> None:
+        self._logs = logs
         self.last: KafkaError | None = None
         self._logged: set[int] = set()
 
@@ -186,7 +188,7 @@ class ClientErrors:
         # "All brokers are down" follows on every cause and says less.
         if self.last is not None and error.code() == KafkaError._ALL_BROKERS_DOWN:
             return
-        if error.code() not in self._logged:
+        if self._logs and error.code() not in self._logged:
             self._logged.add(error.code())
             _log.warning("%s", text_of(error))
         if self.last is None or _remedy(self.last) is None:

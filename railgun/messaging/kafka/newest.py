@@ -5,12 +5,19 @@ from time import monotonic
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
 from railgun.messaging.kafka.clients import Consumer
-from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_transient
+from railgun.messaging.kafka.errors import (
+    ClientErrors,
+    as_transport_error,
+    create_client,
+    is_missing,
+    is_transient,
+)
 from railgun.messaging.kafka.settings import KafkaSettings
 
 _POLL_S = 0.2
+_MAKE_IT = "Check its name; `railgun broker topic NAME` makes one on a local broker, your broker's own tool on others"
 
 
 def newest_records(settings: KafkaSettings, topic: str, most: int, most_bytes: int) -> list[Message]:
@@ -19,7 +26,7 @@ def newest_records(settings: KafkaSettings, topic: str, most: int, most_bytes: i
     most: how many offsets are read, divided among the partitions.  most_bytes: of the values.
     Raises TransportError; TopicMissingError if there is no such topic.
     """
-    reported = ClientErrors()
+    reported = ClientErrors(logs=False)
     consumer = create_client(settings.broker, lambda: Consumer({**settings.consumer(), "error_cb": reported}))
     try:
         starts = _starts(consumer, settings, topic, most)
@@ -27,6 +34,10 @@ def newest_records(settings: KafkaSettings, topic: str, most: int, most_bytes: i
         return _read(consumer, settings, topic, len(starts), most_bytes)
     except KafkaException as error:
         place = f"{settings.broker}: {topic}"
+        if is_missing(error.args[0]):
+            raise TopicMissingError(place, _MAKE_IT) from error
+        # A client reports its errors when it is polled.
+        consumer.poll(0)
         raise as_transport_error(place, error.args[0], reported.last, "Read") from error
     finally:
         consumer.close()

@@ -1,6 +1,7 @@
 """What a browser is told, and what pages of other sites may not do."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,14 @@ def test_names_of_this_machine(payments: Payments) -> None:
     listen(HttpSettings(host="localhost", port=0)).close()
     with pytest.raises(AddressError):
         listen(HttpSettings(host="no.such.name.invalid", port=0))
+
+
+def test_an_address_that_is_in_use() -> None:
+    with (
+        closing(listen(HttpSettings(host="localhost", port=0))) as other,
+        pytest.raises(AddressError, match="Stop it, or name another address with --http HOST:PORT"),
+    ):
+        listen(HttpSettings(host="localhost", port=other.getsockname()[1]))
 
 
 def test_anybody_on_a_network_is_still_closed_to_pages(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from railgun.cli import values
+from railgun.cli import server_url
 from railgun.cli.main import main
 from railgun.client.client import Client
 from railgun.engine.engine import Engine
@@ -265,7 +265,7 @@ def test_the_command_says_that_it_waits(
     words = ["values", "payments", "--key", "card=c1", "--url", served.service.url]
     assert main(words) == 0
     prompt = capsys.readouterr()
-    monkeypatch.setattr(values, "_LATE_S", 0.0)
+    monkeypatch.setattr(server_url, "_LATE_S", 0.0)
     asked, said = Client.values_of_text, list[str]()
 
     def late(*arguments: Any) -> dict[str, Any]:
@@ -285,7 +285,10 @@ def test_the_command_says_that_it_waits(
         (["--key", "card=c1", "--key", "card=c2"], "card is there twice"),
         (["--key", "metrics=m"], "goes by POST"),
         (["--key", "crd=c1"], "did you mean card?"),
-        ([], "determines no metric"),
+        (
+            [],
+            "by merchant; give a key with --key, as in --key card=c1",
+        ),
     ],
 )
 def test_what_the_command_refuses(
