@@ -8,13 +8,14 @@
 #     config/kafka-acls.sh spark User:railgun-spark
 #     config/kafka-acls.sh backfill User:railgun-backfill
 #     config/kafka-acls.sh client User:fraud-app payments
+#     config/kafka-acls.sh client User:fraud-app --input prod.payments --output prod.payments.scored
 #
 # STREAM: those with an input topic. A front-end reads these topics; a client writes events to them, and reads replies.
 # TOPIC: topics with names of their own that definitions name: as input, or as topic or dead of an output. Each option may
-# stand several times. A front-end reads or writes them, Spark reads outputs.
+# stand several times. A front-end reads or writes them, Spark reads outputs, a client writes inputs and reads the others.
 # In the environment:
 #   PREFIX      cluster.topic_prefix (railgun)
-#   GROUP       the consumer group in which a client reads replies (the name of the output topic)
+#   GROUP       the consumer group in which a client reads (the name of the topic)
 #   KAFKA_ACLS  the command that grants, with what it needs to reach the broker as an administrator
 #               (kafka-acls.sh --bootstrap-server 127.0.0.1:9092)
 set -eu
@@ -46,6 +47,11 @@ named() {
     frontend:--input) grant Read topic "$2" ;;
     frontend:--output | frontend:--dead) grant Create,Write topic "$2" ;;
     spark:--output) grant Read topic "$2" ;;
+    client:--input) grant Write topic "$2" ;;
+    client:--output | client:--dead)
+        grant Read topic "$2"
+        grant Read group "${GROUP:-$2}"
+        ;;
     *)
         echo "$role has nothing to do with $1" >&2
         exit 2

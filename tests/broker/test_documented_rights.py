@@ -8,20 +8,13 @@ import pytest
 from tests.broker.secured_broker import Right, rights_of
 from tests.forked import ROOT
 
+_TOPICS = ["--input", "prod.payments", "payments", "--output", "prod.scored", "--dead", "prod.rejected"]
 ROLES = {
-    "frontend": [
-        "--input",
-        "prod.payments",
-        "payments",
-        "--output",
-        "prod.scored",
-        "--dead",
-        "prod.rejected",
-    ],
+    "frontend": _TOPICS,
     "node": [],
     "spark": ["--output", "prod.scored"],
     "backfill": [],
-    "client": ["payments"],
+    "client": _TOPICS,
 }
 _ROW = re.compile(r"^\| (\w+) \| (topic|group|transactional-id) \| `([^`]+)` \| ([\w, ]+) \|$", re.MULTILINE)
 

@@ -56,6 +56,8 @@ class Orders:
 
     def hold(self, *, is_held: bool) -> None:
         for node in self.nodes.running.values():
+            if is_held:
+                node.halt()
             node.is_halted = is_held
 
     def write(self, order: DrainOrder) -> None:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Message, Producer
 
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
-from tests.broker.secured_broker import Right, passed
+from tests.broker.secured_broker import passed
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.secured_cluster import STARTS_S, Secured, password
 from tests.frontend.serving import PATIENCE_S, until
@@ -29,32 +29,21 @@ dead = "{DEAD}"
 key = "input"
 include = ["card"]
 """
-# Those who own the topics have users of their own.
-_OWNERS = {
-    "writer": [Right("Write", "topic", INPUT)],
-    "reader": [
-        Right("Read", "topic", OUTPUT),
-        Right("Read", "topic", DEAD),
-        Right("Read", "group", "reader"),
-    ],
-}
+_CLIENT = ["--input", INPUT, "--output", OUTPUT, "--dead", DEAD]
 _AT_MS, _SEVERAL_LOOKS_S = 1_700_000_000_000, 2.0
 
 
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[Secured]:
-    found = Secured(tmp_path, {"frontend": OUT, "node": []})
+    found = Secured(tmp_path, {"frontend": OUT, "node": [], "client": _CLIENT})
     try:
-        for user, rights in _OWNERS.items():
-            found.broker.add_user(user, password(user))
-            found.broker.grant(user, rights)
         yield found
     finally:
         found.close()
 
 
-def client_of(secured: Secured, user: str) -> dict[str, Any]:
-    return {"bootstrap.servers": secured.broker.guarded, **passed(user, password(user))}
+def _client_of(secured: Secured) -> dict[str, Any]:
+    return {"bootstrap.servers": secured.broker.guarded, **passed("client", password("client"))}
 
 
 def event(number: int) -> dict[str, Any]:
@@ -74,7 +63,7 @@ def reply(number: int) -> dict[str, Any]:
 def send(secured: Secured, values: list[bytes | None]) -> None:
     """Write records, each with its number as key."""
     refused: list[Any] = []
-    producer = Producer(client_of(secured, "writer"))
+    producer = Producer(_client_of(secured))
     for number, value in enumerate(values):
         producer.produce(
             INPUT, value, b"%d" % number, on_delivery=lambda error, _: error and refused.append(error)
@@ -84,8 +73,8 @@ def send(secured: Secured, values: list[bytes | None]) -> None:
 
 def read(secured: Secured, topic: str, count: int) -> list[Message]:
     """So many records of a topic, once it has them."""
-    own = {"group.id": "reader", "auto.offset.reset": "earliest"}
-    consumer, found = Consumer({**client_of(secured, "reader"), **own}), list[Message]()
+    own = {"group.id": topic, "auto.offset.reset": "earliest"}
+    consumer, found = Consumer({**_client_of(secured), **own}), list[Message]()
     try:
         consumer.subscribe([topic])
         deadline_s = time.monotonic() + PATIENCE_S

@@ -82,6 +82,7 @@ class Node:
         )
         self.error: Exception | None = None
         self.is_halted = False
+        self._round = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name)
         self._thread.start()
@@ -93,12 +94,19 @@ class Node:
     def _run(self) -> None:
         try:
             while not self._stopped.is_set():
-                if self.is_halted:
-                    time.sleep(0.05)
-                else:
-                    self.leading.round()
+                with self._round:
+                    if not self.is_halted:
+                        self.leading.round()
+                        continue
+                time.sleep(0.05)
         except Exception as error:  # noqa: BLE001 - the test looks at it
             self.error = error
+
+    def halt(self) -> None:
+        """Halt it, once its present round is over."""
+        self.is_halted = True
+        with self._round:
+            pass
 
     def stop(self) -> None:
         self._stopped.set()
