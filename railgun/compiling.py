@@ -14,7 +14,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from railgun.child_python import child_python
 from railgun.kernel_progress import LINKING, Told
@@ -37,20 +37,20 @@ class LoggedCompiling:
 
     def at(self, done: int, of: int) -> None:
         """Log how many functions are compiled, unless something was logged a moment ago."""
-        self._log("kernels are being compiled", compiled=done, of=of)
+        self._log("kernels are being compiled", fields(compiled=done, of=of))
 
     def waits(self, pid: int | None) -> None:
         """Log that another process is waited for, unless something was logged a moment ago."""
-        self._log("another process compiles kernels, and is waited for", pid=pid)
+        self._log("another process compiles kernels, and is waited for", fields(pid=pid))
 
     def links(self) -> None:
         """Log that kernels are linked."""
         _log.info(LINKING)
 
-    def _log(self, text: str, **more: object) -> None:
+    def _log(self, text: str, extra: dict[str, Any]) -> None:
         if (now_s := time.monotonic()) >= self._next_s:
             self._next_s = now_s + _EVERY_S
-            _log.info(text, extra=fields(**more))
+            _log.info(text, extra=extra)
 
 
 class Compiling:

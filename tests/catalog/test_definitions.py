@@ -224,7 +224,7 @@ def test_a_field_named_as_all_events_are_alone(partitioners: str) -> None:
 
 def test_metrics_alone_are_no_definitions() -> None:
     with pytest.raises(
-        DefinitionError, match=r"metrics.0.sql.*no stream 'pay'.*begin with its \[streams.NAME\]"
+        DefinitionError, match=r"metrics.0.sql.*no stream 'pay'; the file needs \[streams.pay\], also if"
     ):
         parse_definitions('[[metrics]]\nsql = "SELECT count(*) AS n FROM pay OVER SLIDING 1 HOUR"')
 

@@ -232,12 +232,13 @@ def test_times_that_lack_an_offset(values: list[str], note: str) -> None:
     assert f'booked_at = "string"  # {note}' in text
     why = "booked_at cannot be it, as times there lack an offset: events have that of their arrival"
     assert f'# time = "..."  # {why}' in text
-    assert stream_of(text).partitioners == ("fixed",)
+    # Its values come again, yet events are not grouped by it.
+    assert stream_of(text).partitioners == ("*",)
 
 
 def test_a_record_has_the_time_where_that_of_events_lacks_an_offset() -> None:
     documents = [{"booked_at": ZONELESS, "card": f"c{n % 3}"} for n in range(9)]
-    records = [EventRecord(None, 1000 * S + n, None) for n in range(9)]
+    records = [EventRecord(None, None, 1000 * S + n) for n in range(9)]
     text = draft(Sample("t", documents, is_topic=True, records=records), "s", NOW_MS).text
     assert stream_of(text).time == "record_time"
     assert "; booked_at cannot be it, as times there lack an offset" in text
