@@ -38,6 +38,8 @@ ASKED: list[tuple[str, str, Any, int]] = [
     ("GET", "key_values", None, 200),
     ("POST", "values_of_keys", {"keys": [{}]}, 200),
     ("GET", "last_events", None, 200),
+    # A server that scores in its own process reads no topics.
+    ("GET", "dead_letters", None, 409),
     ("GET", "status", None, 200),
     ("GET", "show_deepening", None, 200),
     ("POST", "install_deepening", None, 409),
