@@ -9,7 +9,7 @@ class Told(Protocol):
     """Is told how far compiling is, a few times a second."""
 
     def at(self, done: int, of: int) -> None:
-        """So many functions are compiled. A few of them may never be: no kernel of this machine calls them."""
+        """So many functions are compiled. A few are never compiled by themselves, so it ends below `of`."""
 
     def waits(self, pid: int | None) -> None:
         """Another process compiles, and is waited for. pid: its number, None if it is not known."""
