@@ -42,13 +42,13 @@ def play(server: Server, examples: int) -> tuple[int, int]:
 
 def test_requests(shared: Server) -> None:
     routes, sent = play(shared, 12)
-    assert routes == 32
+    assert routes == 35
     assert sent >= 12 * routes // 2
 
 
 @pytest.mark.torture
 def test_ten_thousand_requests(shared: Server) -> None:
     routes, sent = play(shared, 1_100)
-    assert routes == 32
+    assert routes == 35
     # Some routes have few different requests.
     assert sent >= 10_000
