@@ -27,7 +27,8 @@ class ClientError(Exception):
         if not self.gave_up_s:
             return text
         look = "" if isinstance(self, RefusedConnectionError) else "; the server's log says why"
-        return f"{text}; gave up after {self.gave_up_s:.0f} s{look}"
+        gave_up = " Gave up" if text.endswith("?") else "; gave up"
+        return f"{text}{gave_up} after {max(1.0, self.gave_up_s):.0f} s{look}"
 
 
 class UnreachableError(ClientError):
