@@ -3,10 +3,12 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from frontend.topics.input_reports import InputReports
+from frontend.topics.mappings import MappingPendingError, mapped_topics
 from frontend.topics.route import Means, Route
 from frontend.topics.same_topics import SameTopics
 from frontend.topics.starts import start_offsets
@@ -114,9 +116,10 @@ class Inputs:
             own = tuple((topic, there[topic].id) for topic in wanted[name] if topic in there)
             if own:
                 output = StreamOutput.of(entry.stream, self._means.topics)
-                requested[name] = Route(name, entry.created, own, output)
+                requested[name] = Route(name, entry.created, own, output, entry.mapped)
+        mapped = self._means.registry.mapped() if self._running else {}
         for running in self._running.values():
-            if running.same_topics.are(found):
+            if running.same_topics.are(found) and mapped.get(running.route.created) == running.route.mapped:
                 running.same_topics.see(looked_s)
         for name in self._troubles.keys() - requested.keys():
             del self._troubles[name]
@@ -153,6 +156,11 @@ class Inputs:
             self._running[route.stream] = self._input(route, entry.stream, partitions)
         except TransportClosedError:
             raise
+        except MappingPendingError as error:
+            trouble = self._troubles.setdefault(route.stream, _Trouble())
+            if trouble.why != str(error):
+                _log.info("%s is read on soon: %s", route.stream, error)
+            trouble.topics, trouble.why = list(partitions), str(error)
         except (TransportError, RegistryError) as error:
             self._failed(route.stream, partitions, str(error))
         except Exception as error:  # noqa: BLE001 - it is begun again
@@ -160,13 +168,15 @@ class Inputs:
             self._failed(route.stream, partitions, f"a defect: {type(error).__name__}")
 
     def _input(self, route: Route, stream: StreamDefinition, partitions: Mapping[str, int]) -> StreamInput:
-        """Return an input that has begun. Raises TransportError, RegistryError."""
+        """Return an input that has begun. Raises MappingPendingError, TransportError, RegistryError."""
         route.output.make_topics(self._transport, max(partitions.values()))
         topics = self._means.registry.number_topics(
             route.created,
             route.topics,
             lambda topic: start_offsets(self._transport, topic, partitions[topic], stream.input.start),
+            route.mapped,
         )
+        topics = mapped_topics(route, topics, self._means, self._transport)
         self._reports = self._reports or InputReports(self._transport, self._means.topics)
         _log.info("events are read from %s", listed([each.name for each in topics]))
         return StreamInput(
@@ -176,9 +186,12 @@ class Inputs:
             self._reports,
             self._ends(self._reports, route, topics, partitions),
             self._present_ends,
-            SameTopics(dict(route.topics), self._transport),
+            SameTopics(dict(route.topics), self._transport, partial(self._is_mapped_so, route)),
             self._output(route.stream),
         )
+
+    def _is_mapped_so(self, route: Route) -> bool:
+        return self._means.registry.mapped().get(route.created) == route.mapped
 
     def _ends(
         self, reports: InputReports, route: Route, topics: Sequence[InputTopic], partitions: Mapping[str, int]

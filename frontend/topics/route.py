@@ -19,12 +19,14 @@ class Route:
 
     created: the place of the stream's creation.
     topics: name and id of each. The id differs from that of an earlier or later topic of the same name.
+    mapped: the place of the mapping by which new records are read.
     """
 
     stream: str
     created: int
     topics: tuple[tuple[str, str], ...]
     output: StreamOutput
+    mapped: int
 
 
 def _now_ms() -> int:

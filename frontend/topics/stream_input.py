@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Message
 
-from frontend.exchange.streams import StreamIntake
 from frontend.formats.errors import SchemaPendingError
-from frontend.formats.values import RecordValues, events_of
+from frontend.formats.values import events_of
 from frontend.topics.answers import AnswerThread
 from frontend.topics.backlog import Backlog, EndsOf
 from frontend.topics.dead_letters import letter
 from frontend.topics.input_reports import InputReports
+from frontend.topics.mapped_intakes import MappedIntakes
+from frontend.topics.mappings import member_suffix
 from frontend.topics.path_misses import PathMisses
 from frontend.topics.positions import InputPositions
 from frontend.topics.route import Means, Route
@@ -94,14 +95,13 @@ class StreamInput:
         self._backlog = Backlog(route.created, self._topics, ends, ends_of, self.windows, reports)
         self.skipped, self.refused = Counter[str](), Counter[str]()
         self.path_misses = PathMisses()
-        self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
         self._reading: GroupMember | None = None
         self._answers: AnswerThread | None = None
         self._committed_s = self._looked_s = self._pending_s = 0.0
         self._ends: dict[TopicPartition, int] = {}
-        self._values = RecordValues(means.schemas)
+        self._intakes = MappedIntakes(route, self._topics, means)
         # What has come and may be of topics that were made anew. It is not if their ids were seen after this time.
         self._unsure: list[Message] = []
         self._sure_after_s = 0.0
@@ -181,7 +181,8 @@ class StreamInput:
 
     def _open(self, output: Output) -> None:
         windows = self.windows
-        reading = self._reading = GroupMember(self._means.settings, self._group, self.topics, self)
+        suffix = member_suffix(self.route.mapped)
+        reading = self._reading = GroupMember(self._means.settings, self._group, self.topics, self, suffix)
         answers = self._answers = AnswerThread(
             self.route, self._means, windows, reading, output, self.record, self.failed
         )
@@ -305,7 +306,8 @@ class StreamInput:
         for where, own in by_partition(messages):
             window = self.windows.of(where)
             if window is not None:
-                self._take_of(_ReadTogether(window, own, read_s))
+                for part in self._intakes.parts(where, own):
+                    self._take_of(_ReadTogether(window, part, read_s))
 
     def _take_of(self, read: _ReadTogether) -> None:
         run, window = self._run_or_pending(read), read.window
@@ -327,7 +329,10 @@ class StreamInput:
             self._publish(run)
 
     def _run_or_pending(self, read: _ReadTogether) -> Run | None:
-        """Return the run of records; None if they wait for a schema."""
+        """Return the run of records; None if they wait for a schema, or are behind some that do."""
+        if any(each.window is read.window for each in self._pending):
+            self._pending.append(read)
+            return None
         try:
             return self._run_of(read.window, read.messages, self._means.now_ms(), read.read_s)
         except SchemaPendingError as error:
@@ -394,8 +399,8 @@ class StreamInput:
     def _run_of(self, window: Window, messages: Sequence[Message], now_ms: int, read_s: float) -> Run:
         timer = self.record.stage_timer()
         offsets = list(map(_offset, messages))
-        intake = self._current_intake()
-        found = events_of(messages, self._values, intake.incoming, intake.entry.stream.input.format)
+        values, intake = self._intakes.of(window.where, offsets[0])
+        found = events_of(messages, values, intake.incoming, intake.entry.stream.input.format)
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(window.place, np.array(own, np.int64))
         accepted = intake.take(found.texts, now_ms, ids)
@@ -417,16 +422,6 @@ class StreamInput:
             run.values = []
         timer.end("admission")
         return run
-
-    def _current_intake(self) -> StreamIntake:
-        """Return the intake for the stream's present definition. Raises TransportUnavailableError if it was dropped."""
-        stream = self.route.stream
-        entry = self._means.intakes.now.catalog.streams.get(stream)
-        if entry is None or entry.created != self.route.created:
-            raise TransportUnavailableError(stream, "the stream was dropped", "nothing is to be done")
-        if self._intake_of is None or self._intake_of.entry.stream != entry.stream:
-            self._intake_of = StreamIntake(entry, self._intake_of, selects=True)
-        return self._intake_of
 
     def _ask(self, run: Run) -> bool:
         """Publish a run's events; return False if that is not possible now."""

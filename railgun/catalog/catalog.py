@@ -24,8 +24,8 @@ from railgun.catalog.computed_reading import computed_text, computed_to_json
 from railgun.catalog.definitions import metric_of
 from railgun.catalog.derivations import derived_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
-from railgun.catalog.field_reading import field_text
-from railgun.catalog.model import Definitions, FieldDefinition, MetricDefinition, StreamDefinition
+from railgun.catalog.mappings import fixed_place, fixed_roles, is_mapped_otherwise, mapped_as
+from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.registrations import Registered, Registrations
 from railgun.catalog.stream_reading import (
     check_partitioner_names,
@@ -54,6 +54,7 @@ class StreamEntry:
     history: the change that gave its tasks older events than their logs have; None if they have none.
     registered: all present and dropped metrics, with derived ones.
     computed: the computed fields of each version of the schema.
+    mappings: the newest definition under each mapping, by the place of the change that has brought it; the first at 0.
     """
 
     stream: StreamDefinition
@@ -63,6 +64,7 @@ class StreamEntry:
     history: AddHistory | Deepen | None = None
     registered: Registrations = field(default_factory=Registrations)
     computed: dict[int, tuple[ComputedField, ...]] = field(default_factory=dict)
+    mappings: dict[int, StreamDefinition] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,6 +95,15 @@ class StreamEntry:
                 f"{self.stream.name} has a metric {name} already: {sql}; give the new one another name with AS, or "
                 "drop the old one"
             )
+
+    @property
+    def mapped(self) -> int:
+        """The place of the present mapping."""
+        return max(self.mappings)
+
+    def mapped_at(self, place: int) -> StreamDefinition:
+        """The present definition with the mapping of a place."""
+        return mapped_as(self.stream, self.mappings[place])
 
     @property
     def task_keys(self) -> list[TaskKey]:
@@ -149,6 +160,7 @@ class Catalog:
                 entry.history,
                 entry.registered.copy(),
                 dict(entry.computed),
+                dict(entry.mappings),
             )
         return copied
 
@@ -226,6 +238,7 @@ class Catalog:
         if entry is None:
             entry = StreamEntry(stream, change.place, {change.schema_version: schema})
             entry.computed[change.schema_version] = stream.computed
+            entry.mappings[0] = stream
             self.streams[stream.name] = entry
             return
         check_evolution(entry.stream, stream)
@@ -233,7 +246,8 @@ class Catalog:
         expected = next_version(entry, stream)
         if change.schema_version != expected:
             raise CatalogError(f"{stream.name}: schema version {change.schema_version} should be {expected}")
-        entry.stream = stream
+        mapped = change.place if is_mapped_otherwise(entry.stream, stream) else entry.mapped
+        entry.mappings[mapped] = entry.stream = stream
         entry.schemas[change.schema_version] = schema
         entry.computed[change.schema_version] = stream.computed
 
@@ -325,24 +339,18 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
             raise CatalogError(
                 f"{old.name}: {what} is fixed at creation: {value_text(before)}, not {value_text(after)}"
             )
+    roles = fixed_roles(old)
     for before, after in zip(old.fields, new.fields):
-        if (before.name, before.type) == (after.name, after.type) and before != after:
-            raise CatalogError(f"{old.name}: {fixed_place(before, after)}")
-    if new.fields[: len(old.fields)] != old.fields:
+        is_same = (before.name, before.type) == (after.name, after.type)
+        if is_same and before != after and before.name in roles:
+            raise CatalogError(f"{old.name}: {fixed_place(before, after, roles[before.name])}")
+    if list(new.recorded_types.items())[: len(old.fields)] != list(old.recorded_types.items()):
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
     wanted_computed, names = {each.name: each for each in new.computed}, new.types.keys()
     for each in old.computed:
         after = wanted_computed.get(each.name, each)
         if each.name in names and after != each:
             raise CatalogError(f"{old.name}: {fixed_expression(each, after)}")
-
-
-def fixed_place(registered: FieldDefinition, wanted: FieldDefinition) -> str:
-    """Returns the error about a field that is to be found elsewhere, or in another unit, than is registered."""
-    return (
-        f"from and unit of the field {registered.name} cannot be changed: it is {field_text(registered)}, not "
-        f"{field_text(wanted)}; add a field with another name, or make another stream"
-    )
 
 
 def fixed_expression(registered: ComputedField, wanted: ComputedField) -> str:

@@ -10,4 +10,7 @@ WITH_COMPUTED: Final = 3
 """That of entries in which a stream has computed fields."""
 WITH_TOPICS: Final = 4
 """That of entries which say from which topics a stream's events come, how records are read, or where replies go."""
-CATALOG_VERSION: Final = WITH_TOPICS
+WITH_MAPPINGS: Final = 5
+"""That of entries which change where events have a stream's fields, what numbers of times count, or which records are
+taken."""
+CATALOG_VERSION: Final = WITH_MAPPINGS

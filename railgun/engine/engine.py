@@ -245,7 +245,8 @@ class Engine:
     def evolve(self, stream: str, settings: Mapping[str, Any], *, origin: Origin = UNNAMED) -> None:
         """Change a stream.
 
-        settings: keys of definitions files: `lateness`, `retention`, and `fields` with fields to add.
+        settings: keys of definitions files: `lateness`, `retention`, and `fields` with fields to add, or with another
+            `from` or `unit`.
         """
         self._changed(lambda: evolution.changed_stream(self._streams.catalog, stream, settings), origin)
 

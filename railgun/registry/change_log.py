@@ -105,7 +105,12 @@ def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
         for key in dict.fromkeys((*before, *after))
         if key != "fields" and before.get(key) != after.get(key)
     ]
-    known, present = old.types, field_texts(new)
+    known, present = field_texts(old), field_texts(new)
+    parts += [
+        f"field {name} {text} -> {present[name]}"
+        for name, text in known.items()
+        if present.get(name, text) != text
+    ]
     added = [f"{name} {text}" for name, text in present.items() if name not in known]
     if added:
         parts.append(f"fields added: {', '.join(added)}")

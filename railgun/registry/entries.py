@@ -24,11 +24,19 @@ from railgun.catalog.changes import (
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.field_reading import place_to_json, with_place
 from railgun.catalog.input_reading import input_from_record, input_to_record
+from railgun.catalog.mappings import is_mapped_otherwise
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.output_reading import output_from_table, output_to_json
 from railgun.catalog.stream_reading import log_retention_from, log_retention_text
 from railgun.catalog.tables import Table
-from railgun.catalog.version import CATALOG_VERSION, FIRST, WITH_COMPUTED, WITH_PLACES, WITH_TOPICS
+from railgun.catalog.version import (
+    CATALOG_VERSION,
+    FIRST,
+    WITH_COMPUTED,
+    WITH_MAPPINGS,
+    WITH_PLACES,
+    WITH_TOPICS,
+)
 from railgun.registry.change_log import ChangeLog, logged
 from railgun.registry.errors import CatalogDamagedError, CatalogVersionError
 from railgun.registry.input_topics import InputTopic, topic_from_json, topic_to_json
@@ -94,7 +102,7 @@ class CatalogState:
             raise CatalogVersionError(self._log_name, offset, version, CATALOG_VERSION)
         try:
             self._take(entry)
-        except (DefinitionError, CatalogError, KeyError, TypeError) as error:
+        except (DefinitionError, CatalogError, KeyError, TypeError, ValueError) as error:
             raise CatalogDamagedError(self._log_name, offset, str(error)) from error
 
     def made_by(self, author: str) -> list[Change]:
@@ -219,6 +227,9 @@ def begin_entry(
             entry |= {"version": WITH_TOPICS, _INPUT: said}
         if said := output_to_json(change.stream.output):
             entry |= {"version": WITH_TOPICS, _OUTPUT: said}
+        # Releases before refuse the change, or would read records from before it by the new mapping.
+        if before is not None and is_mapped_otherwise(before, change.stream):
+            entry["version"] = WITH_MAPPINGS
         # Not in the definition: releases that do not know it would refuse that, and pass over this.
         if change.stream.log_retention_ms is not None:
             entry[_KEPT] = log_retention_text(change.stream.log_retention_ms)

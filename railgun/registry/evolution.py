@@ -13,7 +13,6 @@ from railgun.catalog.catalog import (
     Difference,
     StreamEntry,
     check_evolution,
-    fixed_place,
     missing_changes,
     next_version,
 )
@@ -22,6 +21,7 @@ from railgun.catalog.computed_reading import is_computed
 from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
 from railgun.catalog.field_reading import fields_from_table
+from railgun.catalog.mappings import fixed_place, fixed_roles
 from railgun.catalog.model import Definitions, OutputDefinition, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, field_texts, stream_from_json
 from railgun.registry.errors import (
@@ -30,9 +30,6 @@ from railgun.registry.errors import (
     UnknownNameError,
     UnknownStreamError,
 )
-
-# The topic that is read where none is named. The catalogue does not know with what prefix its name begins.
-_DEFAULT_TOPIC = ""
 
 
 def read_definitions(source: Definitions | Path | str) -> Definitions:
@@ -131,7 +128,8 @@ def dropped_field(catalog: Catalog, stream: str, name: str) -> Change:
 
 
 def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> list[Change]:
-    """Return the changes that give a stream other settings, more fields, and fewer computed ones; none if it has them.
+    """Return the changes that give a stream other settings, more fields, other places of fields, and fewer computed
+    fields; none if it has them.
 
     settings: by the keys of definitions files. A computed field that is null goes.
     Raises as `evolved` does.
@@ -161,12 +159,13 @@ def _changed_fields(stream: StreamDefinition, changed: object) -> object:
     _check_unread(stream, changed.keys() - added.keys())
     plain = {name: said for name, said in added.items() if not is_computed(said)}
     requested = {field.name: field for field in fields_from_table(plain, ("fields",))}
+    roles = fixed_roles(stream)
     for field in stream.fields:
         wanted = requested.get(field.name, field)
-        if (wanted.name, wanted.type) == (field.name, field.type) and wanted != field:
-            raise DefinitionError(("fields", field.name), fixed_place(field, wanted))
-        if wanted != field or field.name in added.keys() - plain.keys():
+        if wanted.type != field.type or field.name in added.keys() - plain.keys():
             raise _there_already(stream, field.name)
+        if wanted != field and field.name in roles:
+            raise DefinitionError(("fields", field.name), fixed_place(field, wanted, roles[field.name]))
     for name in computed & requested.keys():
         raise _there_already(stream, name)
     fields = definition_to_json(stream)["fields"]
@@ -205,32 +204,7 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
     entry = stream_entry(catalog, stream)
     requested = stream_from_json({**definition_to_json(entry.stream), **settings}, entry.stream)
     check_evolution(entry.stream, requested)
-    _check_where(entry.stream, requested)
     return PutStream(catalog.last_place + 1, requested, next_version(entry, requested))
-
-
-def _check_where(old: StreamDefinition, new: StreamDefinition) -> None:
-    """Raise CatalogError if another condition is to hold for a topic that was read before.
-
-    Records whose replies are not written yet would be judged by it.
-    """
-    before, after = _topics_of(old), _topics_of(new)
-    if old.input.where == new.input.where or not before & after:
-        return
-    registered, wanted = (
-        "not set" if each.input.where is None else each.input.where.text for each in (old, new)
-    )
-    is_named = before != {_DEFAULT_TOPIC}
-    remedy = "take the topic out of the list" if is_named else "have the stream read another topic"
-    raise CatalogError(
-        f"{old.name}: where of input is fixed for a topic that is read: {registered}, not {wanted}; {remedy} until all "
-        "records that were read are answered, and name it again then, with the new condition"
-    )
-
-
-def _topics_of(stream: StreamDefinition) -> set[str]:
-    named = stream.input.topics or (_DEFAULT_TOPIC,)
-    return {_DEFAULT_TOPIC if each.endswith(f".{stream.name}.in") else each for each in named}
 
 
 def unknown_name(what: str, name: str, known: Iterable[str], of: str | None = None) -> str:

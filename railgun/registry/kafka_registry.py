@@ -39,7 +39,7 @@ from railgun.registry.entries import (
 )
 from railgun.registry.errors import RegistryBusyError, UnknownNameError
 from railgun.registry.follower import Follower, Snapshot
-from railgun.registry.input_topics import InputTopic, numbered
+from railgun.registry.input_topics import InputTopic, MappedFrom, numbered
 from railgun.registry.origin import UNNAMED, Made, Origin
 from railgun.registry.readers import CatalogReaders
 from railgun.registry.telling import Telling
@@ -114,11 +114,14 @@ class KafkaRegistry:
     def snapshot(self) -> Snapshot:
         """Return the catalogue as it is now."""
         with self._reading:
-            self._position = read_on(self._transport, self._where.topic, self._position, self._state)
-            state = self._state
+            state = self._read_on()
             done = state.done.copy()
             begun = state.catalog.copy() if state.pending else done
             return Snapshot(done, dict(state.keys), tuple(state.pending), begun)
+
+    def _read_on(self) -> CatalogState:
+        self._position = read_on(self._transport, self._where.topic, self._position, self._state)
+        return self._state
 
     def log(self, limit: int, before: int | None = None) -> list[LoggedChange]:
         """Return the newest changes, at most `limit`, the newest first. before: only changes with a smaller number."""
@@ -166,7 +169,11 @@ class KafkaRegistry:
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made)
 
     def number_topics(
-        self, created: int, found: Collection[tuple[str, str]], starts: Callable[[str], Sequence[int]]
+        self,
+        created: int,
+        found: Collection[tuple[str, str]],
+        starts: Callable[[str], Sequence[int]],
+        mapped: int = 0,
     ) -> list[InputTopic]:
         """Record the numbers of topics that are to be read for a stream. Returns the topics in the same order.
 
@@ -174,6 +181,7 @@ class KafkaRegistry:
         found: name and id of each topic.
         starts: returns the offsets at which to begin a topic, by partition. It is called if no topic of that name was
             ever read for the stream. May raise TransportError.
+        mapped: the place of the mapping by which topics without a number are read.
         Raises what `starts` raises, RegistryBusyError and TransportError.
         """
         self.snapshot()
@@ -181,18 +189,48 @@ class KafkaRegistry:
         missing = self._without_numbers(created, found)
         # Before other changes wait for this one: a leader may take long to answer.
         begins = {name: tuple(starts(name)) for name, _ in missing if name not in known}
-        with self._changing:
-            for attempt in range(_ATTEMPTS):
-                self.snapshot()
-                missing = self._without_numbers(created, found)
-                try:
-                    if missing:
-                        self._record_numbers(created, missing, begins)
-                    numbers = self._numbers(created)
-                    return [numbers[topic_id] for _, topic_id in found]
-                except WriterFencedError:
-                    self._pause(attempt)
-        raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made=False)
+
+        def new() -> list[InputTopic]:
+            # Another front-end may have recorded some meanwhile.
+            known = self._numbers(created).values()
+            names, earlier = {each.name for each in known}, self._state.earlier_topics(created)
+            made = numbered(self._without_numbers(created, missing), known)
+            placed = [replace(each, mappings=(MappedFrom(mapped),)) for each in made] if mapped else made
+            return [
+                replace(each, is_remade=True)
+                if each.name in names
+                else replace(each, starts=begins[each.name], is_remade=each.name in earlier)
+                for each in placed
+            ]
+
+        if missing:
+            self._record_topics(created, new)
+        numbers = self._numbers(created)
+        return [numbers[topic_id] for _, topic_id in found]
+
+    def map_topics(
+        self, created: int, place: int, ends: Mapping[str, Sequence[int]]
+    ) -> dict[str, InputTopic]:
+        """Record where a mapping of a stream begins in its topics, of those that have no later one. Returns them by id.
+
+        created: the place of the stream's creation.
+        place: that of the mapping.
+        ends: by the id of each topic, which has a number, where its partitions end.
+        Raises RegistryBusyError and TransportError.
+        """
+
+        def new() -> list[InputTopic]:
+            known = [self._numbers(created)[each] for each in ends]
+            return [each.mapped_from(place, ends[each.id]) for each in known if each.mapped < place]
+
+        self._record_topics(created, new)
+        return {each: self._numbers(created)[each] for each in ends}
+
+    def mapped(self) -> dict[int, int]:
+        """Return the place of the present mapping of each stream, by the place of its creation."""
+        with self._reading:
+            self._read_on()
+            return {each.created: each.mapped for each in self._state.done.streams.values()}
 
     def _numbers(self, created: int) -> Mapping[str, InputTopic]:
         return self._state.topics.get(created, {})
@@ -200,27 +238,21 @@ class KafkaRegistry:
     def _without_numbers(self, created: int, found: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
         return [each for each in found if each[1] not in self._numbers(created)]
 
-    def _record_numbers(
-        self,
-        created: int,
-        missing: Collection[tuple[str, str]],
-        begins: Mapping[str, tuple[int, ...]],
-    ) -> None:
-        self._be_courteous()
-        with KafkaSoleWriter(self._settings, self._where.topic) as writer:
-            self.snapshot()
-            self._finish(writer)
-            # Another front-end may have recorded some meanwhile.
-            known = self._numbers(created).values()
-            names, earlier = {each.name for each in known}, self._state.earlier_topics(created)
-            new = [
-                replace(each, is_remade=True)
-                if each.name in names
-                else replace(each, starts=begins[each.name], is_remade=each.name in earlier)
-                for each in numbered(self._without_numbers(created, missing), known)
-            ]
-            if new:
-                self._append(writer, [topic_entry(created, each) for each in new])
+    def _record_topics(self, created: int, new: Callable[[], Sequence[InputTopic]]) -> None:
+        """Record topics of a stream. new: makes them by the catalogue as it is then; it may be called several times."""
+        with self._changing:
+            for attempt in range(_ATTEMPTS):
+                try:
+                    self._be_courteous()
+                    with KafkaSoleWriter(self._settings, self._where.topic) as writer:
+                        self.snapshot()
+                        self._finish(writer)
+                        if entries := [topic_entry(created, each) for each in new()]:
+                            self._append(writer, entries)
+                    return
+                except WriterFencedError:
+                    self._pause(attempt)
+        raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made=False)
 
     def make_query_topics(self) -> None:
         """Make the missing topics for value queries, for streams that an earlier release created.

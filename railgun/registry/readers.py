@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from railgun.catalog.changes import Change, PutStream
+from railgun.catalog.mappings import is_mapped_otherwise
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.version import FIRST, WITH_COMPUTED, WITH_PLACES, WITH_TOPICS
+from railgun.catalog.version import FIRST, WITH_COMPUTED, WITH_MAPPINGS, WITH_PLACES, WITH_TOPICS
 from railgun.cluster.records import FrontEndRecord, NodeRecord, RecordError, decode_statement
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -35,6 +36,11 @@ class CatalogReaders:
         """
         put = [change for change in changes if isinstance(change, PutStream)]
         for version, what, new in (
+            (
+                WITH_MAPPINGS,
+                "changes of from, unit and where (here of {})",
+                [each.stream.name for each in put if _is_mapped_otherwise(each, known)],
+            ),
             (
                 WITH_TOPICS,
                 "inputs (here of {})",
@@ -105,6 +111,11 @@ def _placed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[st
     before = known.get(change.stream.name)
     new = change.stream.fields[0 if before is None else len(before.fields) :]
     return [field.name for field in new if field.says_where]
+
+
+def _is_mapped_otherwise(change: PutStream, known: Mapping[str, StreamDefinition]) -> bool:
+    before = known.get(change.stream.name)
+    return before is not None and is_mapped_otherwise(before, change.stream)
 
 
 def _computed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[str]:

@@ -156,12 +156,16 @@ def test_a_new_field_may_have_a_path() -> None:
     ("name", "said", "words"),
     [
         ("tx", "string", "it is string from header.id, not string;"),
-        ("n", {"type": "long", "from": "a.n"}, "it is long, not long from a.n;"),
-        ("seen", {"type": "timestamp", "unit": "ms"}, "it is timestamp unit us, not timestamp unit ms;"),
-        ("seen", {"type": "timestamp", "unit": "us", "from": "a"}, "not timestamp from a unit us;"),
+        ("tx", {"type": "string", "from": "a"}, "not string from a; it is the id of events, and a record"),
+        (
+            "ts",
+            {"type": "timestamp", "from": "header['created-at']", "unit": "ms"},
+            "it is the time of events,",
+        ),
+        ("card", {"type": "string", "from": "pan"}, "it is string, not string from pan; it is a partitioner"),
     ],
 )
-def test_what_is_there_stays_where_it_is(name: str, said: object, words: str) -> None:
+def test_what_tells_events_apart_stays_where_it_is(name: str, said: object, words: str) -> None:
     with pytest.raises(DefinitionError, match="cannot be changed") as caught:
         changed_stream(_catalog(), "s", {"fields": {name: said}})
     assert words in str(caught.value)

@@ -14,7 +14,7 @@ from railgun.language.resolve import resolve
 from railgun.language.zones import zone_of
 from railgun.plan.hot import text_of
 from railgun.registry.entries import CatalogState, begin_entry, done_entry, removed_entry, topic_entry
-from railgun.registry.input_topics import InputTopic
+from railgun.registry.input_topics import InputTopic, MappedFrom
 from railgun.registry.origin import Made, Origin
 from railgun.wire.control_records import decode_control, encode_control
 from railgun.wire.path import parse_path
@@ -100,6 +100,8 @@ def entries() -> dict[str, bytes]:
         "a stream begins that says how its input is read": begin_entry(formatted(put), Made(), KEY),
         "a stream begins that says from which topics its events come": begin_entry(fed(put), Made(), KEY),
         "a topic has a number": topic_entry(1, TOPIC)[1],
+        "a stream gets another mapping": begin_entry(moved(put), Made(), before=put.stream),
+        "a topic is read by another mapping": topic_entry(1, MAPPED)[1],
         "a stream begins that says where its replies go": begin_entry(put_out(put), Made(), KEY),
     }
 
@@ -126,6 +128,8 @@ def formatted(put: PutStream) -> PutStream:
 
 TOPIC = InputTopic("prod.payments.v2", "AAAAAAAAAAAAAAAAAAAAAQ", 77, (12, 0, 5), is_remade=True)
 
+MAPPED = replace(TOPIC, starts=(), is_remade=False, mappings=(MappedFrom(4), MappedFrom(9, (40, 0, 17))))
+
 
 def fed(put: PutStream) -> PutStream:
     """The change with input topics, a time to start at, and a condition that names a time zone."""
@@ -142,6 +146,14 @@ def placed(put: PutStream) -> PutStream:
     first, second, *others = put.stream.fields
     fields = (replace(first, path=parse_path("a[0]['b-c']")), replace(second, unit="s"), *others)
     return replace(put, stream=replace(put.stream, fields=fields))
+
+
+def moved(put: PutStream) -> PutStream:
+    """The change with another path of a field that is neither time nor id nor a partitioner."""
+    fields = [
+        replace(each, path=parse_path("a.n")) if each.name == "n" else each for each in put.stream.fields
+    ]
+    return replace(put, stream=replace(put.stream, fields=tuple(fields)))
 
 
 def put_out(put: PutStream) -> PutStream:
@@ -216,6 +228,8 @@ def test_input_topics_are_read_back() -> None:
     assert stream.input.where.zones[0].offsets == LISBON.offsets
     assert state.topics == {1: {TOPIC.id: TOPIC}}
     assert state.pending
+    state.take(0, msgspec.json.encode(bodies["a topic is read by another mapping"]))
+    assert state.topics == {1: {TOPIC.id: MAPPED}}
 
 
 def test_where_replies_go_is_read_back() -> None:

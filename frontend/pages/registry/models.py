@@ -89,7 +89,9 @@ class StreamChange(BaseModel):
     """What of a stream can be changed."""
 
     fields: dict[str, str | FieldPlace | None] | None = Field(
-        None, description="fields to add: types by name, or tables with more; null drops a computed field"
+        None,
+        description="fields to add, or with another from or unit: types by name, or tables with more; null drops a "
+        "computed field",
     )
     lateness: str | None = Field(None, description="how late events may be")
     retention: str | None = Field(None, description="how long events are kept, or forever")

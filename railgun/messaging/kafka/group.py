@@ -69,12 +69,20 @@ class GroupMember:
     Threads: one thread at a time uses a member, and `leave` closes it in a new one. Any thread may read `metadata` and
     `session_s`.
     group, topics: the name of the group, and the topics that it reads. Errors name the group.
+    suffix: what stands behind the `client.id` of the settings, which whoever describes the group sees.
     session_s: the group takes a member's partitions away after so long without a heartbeat.
     metadata: the member's identity, for a producer's transaction, as of the last completed rebalance. None during a
     rebalance, except while partitions are being revoked.
     """
 
-    def __init__(self, settings: KafkaSettings, group: str, topics: Sequence[str], owner: Owner) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        group: str,
+        topics: Sequence[str],
+        owner: Owner,
+        suffix: str = "",
+    ) -> None:
         self._group, self._owner = group, owner
         self._client_errors = ClientErrors()
         self._callback_error: BaseException | None = None
@@ -91,6 +99,7 @@ class GroupMember:
             "on_commit": self._deferring(self._on_commit),
             "error_cb": self._client_errors,
         }
+        configuration["client.id"] += suffix
         self.session_s = float(configuration["session.timeout.ms"]) / 1000
         self._consumer = create_client(group, lambda: Consumer(configuration))
         # Messages that have come and were not returned yet.

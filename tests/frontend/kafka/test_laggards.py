@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from frontend.exchange.front_end import FrontEnd
-from railgun.catalog.version import WITH_COMPUTED, WITH_PLACES, WITH_TOPICS
+from railgun.catalog.version import CATALOG_VERSION, WITH_COMPUTED, WITH_PLACES, WITH_TOPICS
 from railgun.cli.main import main
 from railgun.cluster.records import READS, FrontEndRecord, NodeRecord, encode_statement
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership
@@ -142,6 +142,8 @@ def test_each_is_refused_and_both_are_named(
         ({"fields": {"y": {"as": "x + 1"}}}, "computed fields (here y)"),
         ({"input": {"topics": ["prod.x"]}}, "inputs (here of s)"),
         ({"output": {"include": ["x"]}}, "outputs (here of s)"),
+        ({"fields": {"x": {"type": "long", "from": "a.b"}}}, "changes of from, unit and where (here of s)"),
+        ({"input": {"where": "x > 1"}}, "changes of from, unit and where (here of s)"),
     ],
 )
 def test_what_a_stream_gets_later_is_refused_too(
@@ -157,5 +159,5 @@ def test_what_a_stream_gets_later_is_refused_too(
         assert answer.status_code == 409
         assert answer.json()["detail"].startswith(f"{what} are not read by {_FRONT_END} yet")
         assert client.get("/v1/streams/s").json() == before
-        earlier.front_end_reads(WITH_TOPICS)
+        earlier.front_end_reads(CATALOG_VERSION)
         assert client.patch("/v1/streams/s", json=change).status_code == 200

@@ -53,7 +53,7 @@ class TwoStreams:
             exchange=None,
             topics=self.names,
             intakes=SimpleNamespace(now=SimpleNamespace(catalog=Catalog(changes))),
-            registry=SimpleNamespace(number_topics=self.number_topics),
+            registry=SimpleNamespace(number_topics=self.number_topics, mapped=dict),
         )
         self.transport: Any = SimpleNamespace(
             topics=lambda: {"a": 1, "b": 1},
@@ -68,7 +68,9 @@ class TwoStreams:
         patch.setattr(inputs, "StreamInput", self.begin)
         patch.setattr(inputs, "InputReports", lambda *_: reports)
 
-    def number_topics(self, created: int, found: Any, starts: Callable[[str], Any]) -> list[InputTopic]:
+    def number_topics(
+        self, created: int, found: Any, starts: Callable[[str], Any], mapped: int
+    ) -> list[InputTopic]:
         self.starts |= {name: starts(name) for name, _ in found}
         return [InputTopic(name, topic_id, 1) for name, topic_id in found]
 
@@ -142,12 +144,12 @@ def test_what_keeps_an_input_from_beginning_holds_up_its_stream_alone(
     two, is_there = TwoStreams(monkeypatch), threading.Event()
     number_topics, tried_s = two.number_topics, list[float]()
 
-    def fails(created: int, found: Any, starts: Any) -> list[InputTopic]:
+    def fails(created: int, found: Any, starts: Any, mapped: int) -> list[InputTopic]:
         (name, _), *_ = found
         if name == "a" and not is_there.is_set():
             tried_s.append(monotonic())
             raise error
-        return number_topics(created, found, starts)
+        return number_topics(created, found, starts, mapped)
 
     two.means.registry.number_topics = fails
     with caplog.at_level(logging.ERROR, "railgun.frontend"), two.opened() as opened:

@@ -260,9 +260,6 @@ def test_records_that_the_condition_leaves_out(cluster: LocalCluster, names: lis
         assert scraped(served, f'railgun_input_skipped_total{{stream="one",topic="{names[0]}"}}') == "6.0"
         # Over HTTP nobody asks for it.
         assert served.score("one", {"tx": "9", "card": "test"})["metrics"]["n"] == 1
-        other = {"input": {"topics": names[:1], "where": "card = 'test'"}}
-        answer = served.client.patch("/v1/streams/one", json=other)
-        assert (answer.status_code, "where of input is fixed" in answer.text) == (409, True)
 
 
 def group_of(cluster: LocalCluster) -> str:

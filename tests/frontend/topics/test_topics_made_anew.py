@@ -85,6 +85,7 @@ class Broker:
     def __init__(self) -> None:
         self.found: dict[str, Any] = {"a": Described("id-a", 1), "b": Described("id-b", 1)}
         self.is_away = False
+        self.has_new_mapping = False
         self.asked = 0
 
     def described(self, topics: Collection[str], within_s: float) -> dict[str, Any]:
@@ -94,6 +95,9 @@ class Broker:
         if self.is_away:
             raise TransportUnavailableError("broker", "away", "Wait")
         return self.found
+
+    def is_mapped_so(self) -> bool:
+        return not self.has_new_mapping
 
 
 @pytest.fixture
@@ -106,7 +110,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_the_broker_is_asked_only_if_nobody_else_has_looked(now: list[float]) -> None:
     broker: Any = Broker()
-    same = SameTopics({"a": "id-a", "b": "id-b"}, broker)
+    same = SameTopics({"a": "id-a", "b": "id-b"}, broker, broker.is_mapped_so)
     same.see(99.5)
     same.see(99.0)
     assert (same.were_seen(99.4), broker.asked) == (True, 0)
@@ -123,7 +127,7 @@ def test_the_broker_is_asked_only_if_nobody_else_has_looked(now: list[float]) ->
 )
 def test_topics_that_are_others_by_now(now: list[float], found: object) -> None:
     broker: Any = Broker()
-    same = SameTopics({"a": "id-a", "b": "id-b"}, broker)
+    same = SameTopics({"a": "id-a", "b": "id-b"}, broker, broker.is_mapped_so)
     broker.found["b"] = found
     if found is None:
         del broker.found["b"]
@@ -132,10 +136,19 @@ def test_topics_that_are_others_by_now(now: list[float], found: object) -> None:
 
 def test_a_broker_that_is_away_is_asked_again(now: list[float]) -> None:
     broker: Any = Broker()
-    same = SameTopics({"a": "id-a", "b": "id-b"}, broker)
+    same = SameTopics({"a": "id-a", "b": "id-b"}, broker, broker.is_mapped_so)
     broker.is_away = True
     assert not same.were_seen(99.0)
     broker.is_away = False
     assert not same.were_seen(99.0)
     now[0] = 100.2
     assert same.were_seen(99.0)
+
+
+def test_nothing_is_taken_by_a_mapping_that_holds_no_more(now: list[float]) -> None:
+    """As by a front-end that was away for so long that its group has forgotten it."""
+    broker: Any = Broker()
+    same = SameTopics({"a": "id-a", "b": "id-b"}, broker, broker.is_mapped_so)
+    same.see(99.0)
+    broker.has_new_mapping = True
+    assert not same.were_seen(99.5)

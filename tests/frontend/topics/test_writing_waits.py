@@ -22,7 +22,7 @@ from railgun.telemetry.recording import StreamRecord
 
 WAIT_S = 20.0
 TOPICS, WHERE = {"t": InputTopic("t", "id", 7)}, TopicPartition("t", 0)
-ROUTE = Route("s", 1, (("t", "id"),), StreamOutput("out", "dead", ReplyKey.ID, (), discards_late=False))
+ROUTE = Route("s", 1, (("t", "id"),), StreamOutput("out", "dead", ReplyKey.ID, (), discards_late=False), 0)
 
 
 class Watched(threading.Condition):
