@@ -39,6 +39,10 @@ class Backend(Protocol):
     def live_figures(self) -> LiveFigures:
         """The figures of `GET /v1/live`."""
 
+    @property
+    def topic_prefix(self) -> str | None:
+        """How the topics of the cluster begin; None without a broker: no topics are read then."""
+
     def readiness(self) -> Readiness:
         """Return whether events are taken now."""
 

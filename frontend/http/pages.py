@@ -48,7 +48,9 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
     )
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
-    handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
+    handlers |= (
+        values(backend.scoring, settings) | callers(backend.topic_prefix) | console() | _descriptions(pages)
+    )
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

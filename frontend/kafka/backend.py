@@ -43,6 +43,7 @@ class KafkaBackend:
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,
     ) -> None:
+        self.topic_prefix = cluster.prefix
         self.running = RunningCluster(cluster, definitions, now_ms, waits_for)
         self.scoring = KafkaScoring(self.running, now_ms)
         self.catalogue = KafkaCatalogue(self.running, cluster, self.scoring.recording)
