@@ -442,6 +442,7 @@ def test_whoami(running: Server) -> None:
         "scopes": [f"read:{OWN}"],
         "expires": None,
         "limit_per_s": None,
+        "topic_prefix": None,
     }
 
 
