@@ -44,6 +44,10 @@ class Backend(Protocol):
     def samples(self) -> Samples:
         """The last events of each stream, and the masks of what is shown of events."""
 
+    @property
+    def topic_prefix(self) -> str | None:
+        """How the topics of the cluster begin; None without a broker: no topics are read then."""
+
     def readiness(self) -> Readiness:
         """Return whether events are taken now."""
 

@@ -19,8 +19,12 @@ class StreamCatalogue(Protocol):
     async def streams(self) -> Sequence[StreamDefinition]:
         """Return all streams, in the order in which they were created."""
 
-    async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
-        """Register a stream. Return False if an equal one is registered already. A 409 says what differs."""
+    async def create_stream(
+        self, definition: StreamDefinition, metrics: Sequence[str], origin: Origin
+    ) -> bool:
+        """Register a stream with the metrics of queries, in one change. Return False if all of it is registered
+        already. A 409 says what differs.
+        """
 
     async def evolve_stream(
         self, stream: str, settings: Mapping[str, Any], origin: Origin

@@ -13,6 +13,7 @@ from frontend.embedded.deepenings import EmbeddedDeepenings
 from frontend.embedded.live_figures import EmbeddedLiveFigures
 from frontend.embedded.running_engine import RunningEngine
 from frontend.embedded.scoring import EmbeddedScoring
+from frontend.embedded.unread_topics import warn_of_unread_topics
 from frontend.samples.samples import Samples
 from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings
 from railgun.engine.engine import Engine
@@ -32,6 +33,7 @@ class EmbeddedBackend:
     cancels_start = False
     # This process processes the events itself.
     cluster = None
+    topic_prefix = None
 
     def __init__(
         self,
@@ -50,6 +52,8 @@ class EmbeddedBackend:
     async def start(self) -> None:
         """Open the engine and take requests. Raises EngineError; CompilingStoppedError after `stop_starting`."""
         self.scoring.start(await self.running.open())
+        for entry in self.running.entries.values():
+            warn_of_unread_topics(entry.stream)
         self.running.begin()
 
     def stop_starting(self) -> None:

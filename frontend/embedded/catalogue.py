@@ -1,11 +1,12 @@
 """Shows and changes the streams and metrics of the engine in this process, for `EmbeddedBackend`."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frontend.backend.letters import FoundLetters, LetterRequest
 from frontend.embedded.running_engine import RunningEngine
+from frontend.embedded.unread_topics import NO_BROKER, warn_of_unread_topics
 from frontend.problems import refusal
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine.engine import Engine
@@ -25,14 +26,24 @@ class EmbeddedCatalogue:
     async def streams(self) -> list[StreamDefinition]:
         return await self._running.call(lambda engine: engine.streams())
 
-    async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
-        return await self._running.change(lambda engine: engine.create_stream(definition, origin=origin))
+    async def create_stream(
+        self, definition: StreamDefinition, metrics: Sequence[str], origin: Origin
+    ) -> bool:
+        is_new = await self._running.change(
+            lambda engine: engine.create_stream(definition, metrics, origin=origin)
+        )
+        if is_new:
+            warn_of_unread_topics(definition)
+        return is_new
 
     async def evolve_stream(
         self, stream: str, settings: Mapping[str, Any], origin: Origin
     ) -> StreamDefinition:
         await self._running.change(lambda engine: engine.evolve(stream, settings, origin=origin))
-        return self._running.view(stream).definition
+        definition = self._running.view(stream).definition
+        if "input" in settings:
+            warn_of_unread_topics(definition)
+        return definition
 
     async def drop_stream(self, stream: str, origin: Origin) -> None:
         await self._running.change(lambda engine: engine.drop_stream(stream, origin=origin))
@@ -71,4 +82,11 @@ class EmbeddedCatalogue:
         )
 
     async def status(self) -> dict[str, Any]:
-        return await self._running.call(lambda engine: dataclasses.asdict(engine.status()))
+        status = dataclasses.asdict(await self._running.call(lambda engine: engine.status()))
+        for stream in status["streams"]:
+            entry = self._running.entries.get(stream["name"])
+            if entry is not None and entry.stream.input.topics:
+                stream["input"] = [
+                    {"topic": each, "not_read": NO_BROKER} for each in entry.stream.input.topics
+                ]
+        return status

@@ -131,6 +131,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 _MODELS = (
     models.Stream,
+    models.NewStream,
     models.DeepeningStart,
     models.StreamChange,
     models.Query,

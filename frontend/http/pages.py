@@ -69,7 +69,9 @@ def pages_of(
     handlers |= samples(backend.samples, backend.scoring, front_end)
     handlers |= answered(backend.catalogue, lately)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
-    handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
+    handlers |= (
+        values(backend.scoring, settings) | callers(backend.topic_prefix) | console() | _descriptions(pages)
+    )
     handlers |= bundles(parts, partial(about, front_end), str(front_end.get("name", "")))
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)

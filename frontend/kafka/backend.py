@@ -46,6 +46,7 @@ class KafkaBackend:
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,
     ) -> None:
+        self.topic_prefix = cluster.prefix
         masks = Masks(cluster.console.masks)
         self.samples = Samples(cluster.console, self._entries, masks)
         self.running = RunningCluster(cluster, definitions, now_ms, waits_for, self.samples)

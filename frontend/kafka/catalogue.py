@@ -17,6 +17,7 @@ from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.task_states import at_a_glance
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import Change
+from railgun.catalog.definitions import stream_with_metrics
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.explain.analysis import explained
 from railgun.registry import evolution
@@ -44,9 +45,13 @@ class KafkaCatalogue:
     async def streams(self) -> list[StreamDefinition]:
         return [entry.stream for entry in self._running.ready().intakes.now.catalog.streams.values()]
 
-    async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
-        made = await self._running.change(lambda catalog: evolution.new_stream(catalog, definition), origin)
-        return bool(made)
+    async def create_stream(
+        self, definition: StreamDefinition, metrics: Sequence[str], origin: Origin
+    ) -> bool:
+        def new(catalog: Catalog) -> Sequence[Change]:
+            return evolution.new_stream(catalog, stream_with_metrics(definition, metrics))
+
+        return bool(await self._running.change(new, origin))
 
     async def evolve_stream(
         self, stream: str, settings: Mapping[str, Any], origin: Origin

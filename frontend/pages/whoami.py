@@ -1,4 +1,4 @@
-"""Answers `GET /v1/whoami` with the name and the rights of the caller."""
+"""Answers `GET /v1/whoami` with the name and the rights of the caller, and with whose topics the server reads."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from frontend.pages.handlers import PageHandler, PageHandlers
 
 
 class WhoAmI(BaseModel):
-    """Who asks, and what they may do."""
+    """Who asks, and what they may do; and the cluster of the server that was asked."""
 
     name: str | None = Field(
         description="of the token; null where the server has none, and anybody may do anything"
@@ -21,10 +21,13 @@ class WhoAmI(BaseModel):
     limit_per_s: int | None = Field(
         description="how many events per second it may send; null: as many as come"
     )
+    topic_prefix: str | None = Field(
+        description="of the topics of the server's cluster; null: it has no broker, and reads no topics"
+    )
 
 
-def callers() -> dict[str, PageHandler]:
-    """Return the handler of this route, by its name."""
+def callers(topic_prefix: str | None) -> dict[str, PageHandler]:
+    """Return the handler of this route, by its name. topic_prefix: that of the cluster; None without a broker."""
     page = PageHandlers()
 
     @page(response_model=WhoAmI)
@@ -37,6 +40,7 @@ def callers() -> dict[str, PageHandler]:
             "scopes": list(caller.scopes.written),
             "expires": None if ends is None else ends.isoformat(timespec="seconds").replace("+00:00", "Z"),
             "limit_per_s": caller.limit_per_s,
+            "topic_prefix": topic_prefix,
         }
 
     return page.by_name

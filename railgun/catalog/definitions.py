@@ -2,8 +2,9 @@
 
 import re
 import tomllib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from railgun.catalog.derivations import Statement, define_derived
 from railgun.catalog.errors import DefinitionError, Location, meant
@@ -24,6 +25,8 @@ from railgun.language.parser import parse_query, parse_statement
 from railgun.language.resolve import ResolvedMetric, resolve
 
 FILE_LIMIT_BYTES = 16 * 1024 * 1024
+METRICS_AT_ONCE_LIMIT = 1_000
+"""A stream is created with at most so many metrics."""
 
 
 # A character of a text that is no TOML, as tomllib names its place.
@@ -61,7 +64,50 @@ def parse_definitions(text: str, folder: Path | None = None) -> Definitions:
     streams = {
         name: stream_from_table(name, body, ("streams", name), folder) for name, body in bodies.items()
     }
-    metrics, derivations = _statements(table.get("metrics"), streams)
+    entries = table.get("metrics")
+    if entries is None:
+        entries = []
+    if not isinstance(entries, list):
+        raise DefinitionError(("metrics",), "a list of tables belongs here, as in [[metrics]]")
+    read: list[_Parsed] = []
+    for i, entry in enumerate(entries):
+        sql = Table(entry, ("metrics", i), ("sql",)).required("sql", "a query")
+        loc: Location = ("metrics", i, "sql")
+        read.append(_Parsed(*_read(sql, streams, loc, is_of_file=True), loc))
+    return _defined(streams, read)
+
+
+def stream_with_metrics(stream: StreamDefinition, queries: Sequence[str]) -> Definitions:
+    """Returns a new stream with the metrics of queries and DERIVEs about it, which are read as those of a file are.
+
+    Raises DefinitionError with the place, as in ("metrics", 2) for the third query.
+    """
+    streams, read = {stream.name: stream}, list[_Parsed]()
+    _check_count(len(queries))
+    for i, sql in enumerate(queries):
+        read.append(_Parsed(*_read(sql, streams, ("metrics", i), is_given_for_one=True), ("metrics", i)))
+    _check_count(sum(len(each.statement.items) for each in read))
+    return _defined(streams, read)
+
+
+def _check_count(metrics: int) -> None:
+    """Raises DefinitionError if a stream cannot be created with so many metrics: events of others wait meanwhile."""
+    if metrics > METRICS_AT_ONCE_LIMIT:
+        message = f"a stream is created with at most {METRICS_AT_ONCE_LIMIT:,} metrics, not {metrics:,}"
+        raise DefinitionError(("metrics",), message, "add the others once it is there")
+
+
+class _Parsed(NamedTuple):
+    """A statement that was parsed, with its stream, and its place among the metrics."""
+
+    stream: StreamDefinition
+    statement: Query | Derivation
+    loc: Location
+
+
+def _defined(streams: Mapping[str, StreamDefinition], read: Sequence[_Parsed]) -> Definitions:
+    """Returns streams with the metrics and derived metrics of statements. Raises DefinitionError."""
+    metrics, derivations = _statements(read)
     derived: list[ResolvedDerived] = []
     for name, statements in derivations.items():
         known = {each.name: each.resolved.result_type for each in metrics if each.stream == name}
@@ -83,26 +129,15 @@ def _unquoted(text: str, message: str) -> str | None:
     )
 
 
-def _statements(
-    entries: object, streams: Mapping[str, StreamDefinition]
-) -> tuple[list[MetricDefinition], dict[str, list[Statement]]]:
+def _statements(read: Sequence[_Parsed]) -> tuple[list[MetricDefinition], dict[str, list[Statement]]]:
     """Returns (the metrics of queries, the DERIVE statements by stream). Raises DefinitionError for double names."""
     metrics: list[MetricDefinition] = []
     derivations: dict[str, list[Statement]] = {}
-    if entries is None:
-        return metrics, derivations
-    if not isinstance(entries, list):
-        raise DefinitionError(("metrics",), "a list of tables belongs here, as in [[metrics]]")
-    read: list[tuple[StreamDefinition, Query | Derivation]] = []
     named: dict[str, set[str]] = {}
-    for i, entry in enumerate(entries):
-        sql = Table(entry, ("metrics", i), ("sql",)).required("sql", "a query")
-        stream, statement = _read(sql, streams, ("metrics", i, "sql"), is_of_file=True)
-        read.append((stream, statement))
+    for stream, statement, _ in read:
         named.setdefault(stream.name, set()).update(each.name for each in statement.items if each.name)
     place_by_name: dict[tuple[str, str], int] = {}
-    for i, (stream, statement) in enumerate(read):
-        loc: Location = ("metrics", i, "sql")
+    for i, (stream, statement, loc) in enumerate(read):
         if isinstance(statement, Derivation):
             derivations.setdefault(stream.name, []).append(Statement(statement, loc))
             names = [(item.name, item.name_position) for item in statement.items]

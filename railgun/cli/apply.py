@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_patience, add_server, patient_client
+from railgun.wording import listed
 
 if TYPE_CHECKING:
+    from railgun.catalog.changes import Change
     from railgun.client.client import Client
 
 _POLL_S = 0.2
+_UNREAD = "its input topics are not read: this server has no broker"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,20 +35,40 @@ def execute(arguments: argparse.Namespace) -> int:
     Raises DefinitionError, ClientError, OSError.
     """
     from railgun.catalog.definitions import load_definitions
-    from railgun.client.applying import carry_out, plan
+    from railgun.catalog.errors import DefinitionError
+    from railgun.client.applying import plan
 
     definitions = load_definitions(arguments.definitions)
+    if not definitions.streams:
+        raise DefinitionError((), "the file defines no stream", file=arguments.definitions)
     with patient_client(arguments, "apply") as client:
         plan_of_file = plan(client, definitions)
         if plan_of_file.differences:
             return _say_differences([str(each) for each in plan_of_file.differences])
-        for change in plan_of_file.changes:
-            print(f"created {carry_out(client, change)}", flush=True)
+        for stream in plan_of_file.unread:
+            print(f"railgun apply: WARNING: {stream}: {_UNREAD}", file=sys.stderr)
+        _carry_out(client, plan_of_file.changes)
         if not plan_of_file.changes:
             print("nothing to do: all of it is registered")
         if not arguments.no_wait:
             _wait(client, list(definitions.streams))
     return 0
+
+
+def _carry_out(client: "Client", changes: "Sequence[Change]") -> None:
+    """Make changes and print what was created. Raises ClientError."""
+    from railgun.client.applying import carry_out
+    from railgun.client.errors import ClientError
+
+    made: list[str] = []
+    try:
+        for what in carry_out(client, changes):
+            print(f"created {what}", flush=True)
+            made.append(what)
+    except ClientError:
+        if made:
+            print(f"railgun apply: not all was applied; what stays: {listed(made)}", file=sys.stderr)
+        raise
 
 
 def _say_differences(differences: Sequence[str]) -> int:

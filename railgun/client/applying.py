@@ -1,32 +1,50 @@
 """`railgun apply`: compares definitions with a server, reports differences, and creates the missing parts."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from railgun.catalog.catalog import FIRST_VERSION, Catalog, Difference, missing_changes
 from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream
 from railgun.catalog.definitions import definitions_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
-from railgun.catalog.model import Definitions
+from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, stream_from_json
 from railgun.client.client import Client
+from railgun.registry.entries import change_stream
+from railgun.registry.errors import DefinitionsError
+from railgun.registry.topic_uses import check_topics
+from railgun.registry.topics import Topics
+
+_METRIC = AddMetric | AddDerived
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The changes that a definitions file needs on a server. Nothing is done about `differences`."""
+    """The changes that a definitions file needs on a server. Nothing is done about `differences`.
+
+    unread: the streams of the file that name input topics, if the server has no broker to read them from.
+    """
 
     changes: tuple[Change, ...]
     differences: tuple[Difference, ...]
+    unread: tuple[str, ...] = ()
 
 
 def plan(client: Client, definitions: Definitions) -> Plan:
     """Compare definitions with the registered streams and metrics. Raises ClientError, DefinitionError."""
-    registered = _registered(client, definitions)
+    server = client.whoami()
+    known = _known(client, definitions)
+    registered = _registered(client, [known[name] for name in definitions.streams if name in known])
     changes, differences = missing_changes(registered, definitions)
     if not differences:
         _check(registered, changes)
-    return Plan(tuple(changes), tuple(differences))
+        if prefix := server.get("topic_prefix"):
+            _check_topics(changes, known, Topics(str(prefix)))
+    # A server of an earlier release does not say whether it has a broker.
+    has_none = "topic_prefix" in server and server["topic_prefix"] is None
+    unread = [name for name, stream in definitions.streams.items() if stream.input.topics]
+    return Plan(tuple(changes), tuple(differences), tuple(unread) if has_none else ())
 
 
 def _check(registered: Catalog, changes: Sequence[Change]) -> None:
@@ -35,29 +53,50 @@ def _check(registered: Catalog, changes: Sequence[Change]) -> None:
         try:
             registered.apply(change)
         except CatalogError as error:
-            what = ("metrics",) if isinstance(change, AddMetric | AddDerived) else ("streams",)
+            what = ("metrics",) if isinstance(change, _METRIC) else ("streams",)
             raise DefinitionError(what, str(error), "nothing was applied") from error
 
 
-def carry_out(client: Client, change: Change) -> str:
-    """Make one change of a plan and return its description. Raises ClientError.
+def _check_topics(changes: Sequence[Change], known: dict[str, StreamDefinition], topics: Topics) -> None:
+    """Raise DefinitionError if a topic that is written would have two uses, before any change is made."""
+    try:
+        check_topics(changes, known, topics)
+    except DefinitionsError as error:
+        raise DefinitionError(("streams",), str(error), "nothing was applied") from error
 
-    The caller must make the changes in the order of the plan.
+
+def carry_out(client: Client, changes: Sequence[Change]) -> Iterator[str]:
+    """Make the changes of a plan in order, and yield the description of each. Raises ClientError.
+
+    A new stream is made with all its metrics by one request: its topics are read from then on, and a reply without a
+    metric stays without it. What was yielded before an error stays.
     """
-    match change:
-        case PutStream() if change.schema_version == FIRST_VERSION:
-            client.create_stream(definition_to_json(change.stream))
-            return f"stream {change.stream.name}"
-        case PutStream():
-            client.evolve_stream(change.stream.name, {"fields": definition_to_json(change.stream)["fields"]})
-            return f"stream {change.stream.name}, fields"
-        case AddMetric():
-            client.add_metrics(change.metric.stream, change.metric.sql)
-            return f"metric {change.metric.stream}.{change.metric.name}"
-        case AddDerived():
-            client.add_metrics(change.stream, change.sql)
-            return f"metric {change.stream}.{change.name}"
-    raise AssertionError(change)
+    new = {change_stream(change) for change in changes if _is_new_stream(change)}
+    for change in changes:
+        stream = change_stream(change)
+        match change:
+            case PutStream() if stream in new:
+                metrics = [
+                    each for each in changes if isinstance(each, _METRIC) and change_stream(each) == stream
+                ]
+                sql = {"metrics": [_sql(each) for each in metrics]} if metrics else {}
+                client.create_stream(definition_to_json(change.stream) | sql)
+                yield f"stream {stream}"
+                yield from (f"metric {stream}.{each.name}" for each in metrics)
+            case PutStream():
+                client.evolve_stream(stream, {"fields": definition_to_json(change.stream)["fields"]})
+                yield f"stream {stream}, fields"
+            case AddMetric() | AddDerived() if stream not in new:
+                client.add_metrics(stream, _sql(change))
+                yield f"metric {stream}.{change.name}"
+
+
+def _is_new_stream(change: Change) -> bool:
+    return isinstance(change, PutStream) and change.schema_version == FIRST_VERSION
+
+
+def _sql(change: AddMetric | AddDerived) -> str:
+    return change.metric.sql if isinstance(change, AddMetric) else change.sql
 
 
 def filled(client: Client, stream: str) -> tuple[float, list[str]]:
@@ -67,13 +106,21 @@ def filled(client: Client, stream: str) -> tuple[float, list[str]]:
     return (sum(shares) / len(shares) if shares else 1.0), [str(metric["name"]) for metric in warming]
 
 
-def _registered(client: Client, definitions: Definitions) -> Catalog:
-    """Make a catalogue of those streams of the server that the definitions name."""
-    catalog = Catalog()
+def _known(client: Client, definitions: Definitions) -> dict[str, StreamDefinition]:
+    """Return the streams of the server that the token may read, by name. Raises ClientError, DefinitionError."""
+    known: dict[str, StreamDefinition] = {}
     for body in client.streams():
-        if body.get("name") not in definitions.streams:
-            continue
-        stream = stream_from_json(body)
+        name = str(body.get("name"))
+        # A stream that the file does not name may have what only a newer release reads.
+        with contextlib.suppress(*(() if name in definitions.streams else (DefinitionError,))):
+            known[name] = stream_from_json(body)
+    return known
+
+
+def _registered(client: Client, streams: Sequence[StreamDefinition]) -> Catalog:
+    """Make a catalogue of streams of the server, with their metrics."""
+    catalog = Catalog()
+    for stream in streams:
         catalog.apply(PutStream(catalog.last_place + 1, stream, FIRST_VERSION))
         for metric in client.metrics(stream.name):
             entry = catalog.streams[stream.name]

@@ -196,7 +196,11 @@ def answered(session: Session, stream: str, metric: str) -> Steps[dict[str, Any]
 
 
 def create_stream(session: Session, definition: Mapping[str, Any]) -> Steps[None]:
-    """Register a stream. A stream that exists already stays as it is. definition: as in docs/http.md."""
+    """Register a stream, with its metrics. A stream that exists already stays as it is, and gets the metrics it lacks.
+
+    definition: as in docs/http.md. `metrics`, a list of queries, are registered with the stream, all or nothing. So no
+        event is answered without them, also not a record that its input topics have already.
+    """
     yield from change(session, "POST", "/v1/streams", definition)
 
 

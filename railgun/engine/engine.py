@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, Warm
+from railgun.catalog.definitions import stream_with_metrics
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.config.processors import processors
 from railgun.engine.background import OVERDUE_S, STARVED_S, BackgroundWork
@@ -234,13 +235,18 @@ class Engine:
                 self.wait_until_warm(stream)
         return [describe(change) for change in made]
 
-    def create_stream(self, stream: StreamDefinition, *, origin: Origin = UNNAMED) -> bool:
-        """Register a stream. Returns False if the same stream is registered already. Raises
-        DifferentDefinitionsError.
+    @as_engine_errors()
+    def create_stream(
+        self, stream: StreamDefinition, metrics: Sequence[str] = (), *, origin: Origin = UNNAMED
+    ) -> bool:
+        """Register a stream with the metrics of queries, all or nothing. Returns False if all of it is registered
+        already. Raises DifferentDefinitionsError.
 
         origin: who asks for this change, for `change_log`; so too of the others below.
         """
-        return bool(self._changed(lambda: evolution.new_stream(self._streams.catalog, stream), origin))
+        # Without the lock, so that no event waits for it.
+        wanted = stream_with_metrics(stream, metrics)
+        return bool(self._changed(lambda: evolution.new_stream(self._streams.catalog, wanted), origin))
 
     def evolve(self, stream: str, settings: Mapping[str, Any], *, origin: Origin = UNNAMED) -> None:
         """Change a stream.

@@ -43,7 +43,7 @@ from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.metric_status import MetricStatus, with_derived
 from railgun.registry.origin import UNNAMED, Origin
-from railgun.registry.topics import topics_of_stream
+from railgun.registry.task_topics import topics_of_stream
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.telemetry.reading import EngineReading

@@ -60,14 +60,22 @@ def missing(catalog: Catalog, definitions: Definitions) -> list[Change]:
     return changes
 
 
-def new_stream(catalog: Catalog, requested: StreamDefinition) -> list[Change]:
-    """Return the changes that create a stream; none if the same one is registered. Raises DifferentDefinitionsError."""
-    changes = missing(catalog, Definitions({requested.name: requested}))
-    entry = catalog.streams.get(requested.name)
-    if entry is not None and list(entry.stream.types) != list(requested.types):
-        registered, asked = (", ".join(of.types) for of in (entry.stream, requested))
-        raise DifferentDefinitionsError([Difference(requested.name, "fields", registered, asked)])
-    return changes
+def new_stream(catalog: Catalog, requested: Definitions) -> list[Change]:
+    """Return the changes that create a stream with metrics; if the same stream is registered, those that add what it
+    lacks of the metrics.
+
+    requested: one stream, and metrics of it alone.
+    Raises DifferentDefinitionsError, DefinitionError.
+    """
+    (wanted,) = requested.streams.values()
+    entry = catalog.streams.get(wanted.name)
+    if entry is not None:
+        # What differs of the stream comes first: metrics are made out for the requested one.
+        missing(catalog, Definitions(requested.streams))
+        if list(entry.stream.types) != list(wanted.types):
+            registered, asked = (", ".join(of.types) for of in (entry.stream, wanted))
+            raise DifferentDefinitionsError([Difference(wanted.name, "fields", registered, asked)])
+    return missing(catalog, requested)
 
 
 def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> Definitions:

@@ -12,6 +12,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
 from railgun.registry.entries import change_stream
 from railgun.registry.errors import DefinitionsError, TopicGoneError
+from railgun.registry.task_topics import task_logs
 from railgun.registry.topics import Topics
 from railgun.wire.control_records import encode_control
 from railgun.wire.records import Records
@@ -103,7 +104,7 @@ class Telling:
         if layout is None:
             # A later one of the pending changes drops the stream, and has the last word.
             return
-        existing, wheres = self._transport.topics(), self._topics.partitions(layout)
+        existing, wheres = self._transport.topics(), task_logs(self._topics, layout)
         if is_dropped:
             # Nobody is told by a topic that is gone.
             wheres = [where for where in wheres if where.topic in existing]

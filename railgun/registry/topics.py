@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
-from railgun.messaging.transport import TopicPartition, Transport
 
 PREFIX = "railgun"
 
@@ -112,17 +111,7 @@ class Topics:
         """Return all topics for value queries of a stream, with their numbers of partitions."""
         return {self.queries(stream.name, each): stream.partitions_of(each) for each in stream.partitioners}
 
-    def partitions(self, stream: StreamDefinition) -> list[TopicPartition]:
-        """Return the logs of all tasks of a stream."""
-        return [TopicPartition(topic, at) for topic, n in self.of_tasks(stream).items() for at in range(n)]
-
 
 def topic_of(stream: str, partitioner: str) -> str:
     """Return the topic of an embedded log that a partitioner's tasks read."""
     return Topics().tasks(stream, partitioner)
-
-
-def topics_of_stream(log: Transport, stream: str) -> list[str]:
-    """Return all topics of a stream's tasks that an embedded log has."""
-    own = f"{PREFIX}.{stream}."
-    return [topic for topic in log.topics() if topic.startswith(own)]

@@ -267,3 +267,23 @@ def test_definitions_that_differ_keep_it_from_starting(tmp_path: Path) -> None:
     done = railgun("serve", "--data", data, "--http", "127.0.0.1:0", "--definitions", other)
     assert done.returncode == 2
     assert "nothing was applied" in done.stderr
+
+
+def test_apply_warns_of_input_topics_that_the_server_does_not_read(server: Server, tmp_path: Path) -> None:
+    file = definitions(tmp_path, "unread")
+    file.write_text(file.read_text() + '[streams.unread.input]\ntopics = ["prod.payments"]\n')
+    said = railgun("apply", file, url=server.url)
+    assert (said.returncode, said.stdout) == (0, "created stream unread\ncreated metric unread.n\n")
+    why = "this server has no broker"
+    assert said.stderr == f"railgun apply: WARNING: unread: its input topics are not read: {why}\n"
+    again = railgun("apply", file, url=server.url)
+    assert (again.stdout, again.stderr) == ("nothing to do: all of it is registered\n", said.stderr)
+    assert f"  input prod.payments is not read: {why}\n" in railgun("status", url=server.url).stdout
+
+
+def test_apply_of_a_file_without_streams(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "empty.toml"
+    file.write_text("")
+    said = railgun("apply", file, url=server.url)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr == f"railgun apply: {file}: the file defines no stream\n"

@@ -8,7 +8,14 @@ from frontend.backend.backend import Backend
 from frontend.samples.samples import Samples
 from railgun.config.settings import CONSOLE_DEFAULTS
 
-_PARTS = {"scoring": None, "catalogue": None, "cluster": None, "deepenings": None, "readiness": None}
+_PARTS = {
+    "scoring": None,
+    "catalogue": None,
+    "cluster": None,
+    "deepenings": None,
+    "readiness": None,
+    "topic_prefix": None,
+}
 NO_BACKEND = cast(
     Backend,
     SimpleNamespace(

@@ -34,6 +34,7 @@ from railgun.registry.evolution import changed_stream, dropped_metric, dropped_s
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry, Request
 from railgun.registry.origin import Origin
+from railgun.registry.task_topics import task_logs
 from railgun.registry.telling import Telling
 from railgun.registry.topics import Topics
 from railgun.wire.control_records import decode_control
@@ -123,7 +124,7 @@ def test_what_one_changes_all_see_and_all_tasks_are_told(
     assert seen[-1].keys == one.snapshot().keys == other.snapshot().keys
     assert len(seen[-1].keys["s"]) == 16
     assert seen[-1].pending == ()
-    partitions = Topics(prefix).partitions(seen[-1].catalog.streams["s"].stream)
+    partitions = task_logs(Topics(prefix), seen[-1].catalog.streams["s"].stream)
     assert len(partitions) == 3
     for where in partitions:
         # On a busy machine the other one may have finished what looked left: tasks skip what they know.
@@ -195,7 +196,7 @@ def test_three_writers_at_once_one_of_them_killed(
     # What the killed one had begun is whole.
     assert len([name for name in metrics if name.startswith("a_")]) <= len(done) + 1
     everything = [1, *(each.place for each in metrics.values())]
-    for where in Topics(prefix).partitions(snapshot.catalog.streams["s"].stream):
+    for where in task_logs(Topics(prefix), snapshot.catalog.streams["s"].stream):
         assert places(controls(kafka, where)) == everything == list(range(1, len(everything) + 1))
 
 
@@ -221,7 +222,7 @@ def test_a_successor_finishes_what_was_begun(
     assert "a" not in snapshot.catalog.streams["s"].metrics
     second.change(add("b"))
     assert list(second.snapshot().catalog.streams["s"].metrics) == ["a", "b"]
-    for where in Topics(prefix).partitions(snapshot.catalog.streams["s"].stream):
+    for where in task_logs(Topics(prefix), snapshot.catalog.streams["s"].stream):
         assert places(controls(kafka, where)) == [1, 2, 3]
 
 
@@ -365,7 +366,7 @@ def test_a_new_streams_topics_are_made_by_whoever_finishes_it(
             opened().change(create(f'{_STREAM}\n[[metrics]]\nsql = "{_METRIC.format("a")}"'))
     second = opened()
     second.change(add("b"))
-    for where in Topics(prefix).partitions(second.snapshot().catalog.streams["s"].stream):
+    for where in task_logs(Topics(prefix), second.snapshot().catalog.streams["s"].stream):
         assert places(controls(kafka, where)) == [1, 2, 3]
 
 

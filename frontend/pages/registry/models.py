@@ -85,6 +85,17 @@ class Stream(BaseModel):
     )
 
 
+class NewStream(Stream):
+    """A stream, with the metrics that it is created with."""
+
+    metrics: list[str] | None = Field(
+        None,
+        description="queries and DERIVEs about the stream, registered in one change with it: no event is answered "
+        "without them; at most 1,000 metrics",
+        examples=[["SELECT count(*) AS card_count_7d FROM payments GROUP BY card OVER SLIDING 7 DAYS"]],
+    )
+
+
 class StreamChange(BaseModel):
     """What of a stream can be changed."""
 

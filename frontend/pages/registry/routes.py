@@ -13,6 +13,7 @@ from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.registry.models import (
     Metric,
     MetricList,
+    NewStream,
     Query,
     Stream,
     StreamChange,
@@ -23,6 +24,7 @@ from frontend.problems import refusal, refused
 from frontend.scoring.scoring import Scoring
 from railgun.access.guard import forbidden
 from railgun.catalog.errors import DefinitionError
+from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import KEYS, definition_to_json, stream_from_json
 from railgun.catalog.tables import Table
 from railgun.registry.evolution import unknown_name
@@ -31,6 +33,7 @@ from railgun.registry.metric_status import MetricStatus
 _EVOLVABLE = ("fields", "lateness", "retention", "log_retention", "input", "output")
 # With a null they take back what was said.
 _TAKEN_BACK = ("log_retention", "input", "output")
+_METRICS = "metrics"
 _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 
 
@@ -47,13 +50,13 @@ def _add_streams(page: PageHandlers, catalogue: StreamCatalogue, scoring: Scorin
         status_code=201,
         response_model=Stream,
         response_model_exclude_none=True,
-        openapi_extra=body_of(Stream),
+        openapi_extra=body_of(NewStream),
     )
     async def create_stream(request: Request, response: Response) -> dict[str, Any]:
-        """Register a stream; 200 where the same is registered already."""
-        definition = checked(lambda body: stream_from_json(body), await read_json(request))
+        """Register a stream, with its metrics, all or nothing; 200 where the same is registered already."""
+        definition, metrics = checked(_new_stream, await read_json(request))
         _check_may_define(request, definition.name)
-        if not await catalogue.create_stream(definition, origin_of(request.scope)):
+        if not await catalogue.create_stream(definition, metrics, origin_of(request.scope)):
             response.status_code = 200
         return definition_to_json(definition)
 
@@ -144,6 +147,20 @@ def named_metric(stream: str, name: str, metrics: list[MetricStatus]) -> MetricS
     if name not in by_name:
         raise refusal(404, unknown_name("metric", name, by_name, stream))
     return by_name[name]
+
+
+def _new_stream(body: object) -> tuple[StreamDefinition, list[str]]:
+    """Return the stream in a body, and the texts of its queries. Raises DefinitionError."""
+    table = Table(body, (), (*KEYS, _METRICS))
+    queries = table.get(_METRICS)
+    if queries is None:
+        queries = []
+    if not isinstance(queries, list):
+        raise DefinitionError((_METRICS,), "a list of queries belongs here")
+    for i, sql in enumerate(queries):
+        if not isinstance(sql, str):
+            raise DefinitionError((_METRICS, i), "a query is text")
+    return stream_from_json({key: table.get(key) for key in KEYS if table.has(key)}), queries
 
 
 def _evolution(body: object) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from railgun.messaging.transport import TopicPartition
 from railgun.plan.program import TIME_MAX
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.task_topics import task_logs
 from railgun.registry.topics import PREFIX
 from railgun.spark.backfill.installed import note_installed
 from railgun.spark.backfill.planned_copies import check_copies
@@ -62,7 +63,7 @@ class BackfillOfCluster(BackfillTarget):
     def _check(self, registry: KafkaRegistry, transport: KafkaTransport) -> None:
         entry = registry.snapshot().catalog.entry(self.request.stream)
         check_copies(transport, registry.topics, entry)
-        logs = registry.topics.partitions(entry.stream)
+        logs = task_logs(registry.topics, entry.stream)
         check_possible(
             entry, self.request.stated_cut_ms, _starts(transport, logs), _least_ms(transport, logs)
         )
@@ -75,7 +76,7 @@ class BackfillOfCluster(BackfillTarget):
             entry = snapshot.catalog.entry(stream)
             check_copies(transport, registry.topics, entry)
             check_possible(entry, None, {}, TIME_MAX)
-            logs = registry.topics.partitions(entry.stream)
+            logs = task_logs(registry.topics, entry.stream)
             manifests = [
                 verified_manifest(self.ready / column_name(name) / str(number), identity, entry.created)
                 for name, number, identity in _tasks(entry.stream, snapshot.keys[stream])

@@ -447,6 +447,7 @@ def test_whoami(running: Server) -> None:
         "scopes": [f"read:{OWN}"],
         "expires": None,
         "limit_per_s": None,
+        "topic_prefix": None,
     }
 
 

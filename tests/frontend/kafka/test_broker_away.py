@@ -21,6 +21,7 @@ from railgun.cli import server_url
 from railgun.cli.main import main
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.registry.task_topics import task_logs
 from railgun.registry.topics import Topics
 from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
 from tests.broker.own_topics import own_prefix
@@ -192,5 +193,5 @@ def test_a_change_that_was_handed_over_is_finished_by_its_repeat(
         assert served.post("/v1/streams", payments).status_code == 200
         assert [each["name"] for each in served.client.get("/v1/streams").json()["streams"]] == ["payments"]
         with KafkaTransport(quick_settings(status.address)) as transport:
-            for where in Topics(cluster.prefix).partitions(parse_definitions(PAYMENTS).streams["payments"]):
+            for where in task_logs(Topics(cluster.prefix), parse_definitions(PAYMENTS).streams["payments"]):
                 assert transport.end_offset(*where) >= 1

@@ -326,3 +326,83 @@ def test_other_methods(shared: Server, path: str, allowed: str) -> None:
     response = shared.client.put(path)
     refused(response, 405)
     assert response.headers["allow"] == allowed
+
+
+SUM = "SELECT sum(x) AS s FROM {} GROUP BY k OVER SLIDING 1 HOUR"
+RATE = "DERIVE s / n AS mean FROM {}"
+
+
+def of(name: str, *queries: str) -> list[str]:
+    return [each.format(name) for each in queries]
+
+
+def test_a_stream_is_made_with_its_metrics(shared: Server) -> None:
+    queries = of("whole", RATE, COUNT, SUM)
+    place = made(shared, "whole", metrics=queries)
+    assert [each["name"] for each in shared.client.get(f"{place}/metrics").json()["metrics"]] == [
+        "n",
+        "s",
+        "mean",
+    ]
+    event = {"id": "1", "ts": 1, "k": "a", "x": 3}
+    assert shared.score("whole", event)["metrics"] == {"n": 1, "s": 3.0, "mean": 3.0}
+    body = {"name": "whole", **STREAM}
+    for same in (queries, queries[1:2], [], None):
+        assert shared.post("/v1/streams", {**body, "metrics": same}).status_code == 200
+    # What a stream that is there lacks is added.
+    more = of("whole", "SELECT max(x) AS most FROM {} GROUP BY k OVER INFINITE")
+    assert shared.post("/v1/streams", {**body, "metrics": queries + more}).status_code == 201
+    assert len(shared.client.get(f"{place}/metrics").json()["metrics"]) == 4
+    other = of("whole", "SELECT count(*) AS n FROM {} GROUP BY k OVER INFINITE", *more)
+    told = refused(shared.post("/v1/streams", {**body, "metrics": other}), 409)
+    assert told["errors"][0]["loc"] == ["metric n"]
+    told = refused(shared.post("/v1/streams", {**body, "lateness": "9s", "metrics": queries}), 409)
+    assert [each["loc"] for each in told["errors"]] == [["lateness"]]
+    retyped = {**body, "fields": {**FIELDS, "x": "long"}, "metrics": of("whole", SUM.replace("AS s", "AS z"))}
+    told = refused(shared.post("/v1/streams", retyped), 409)
+    assert [each["loc"] for each in told["errors"]] == [["field x"]]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "loc", "said"),
+    [
+        ("SELECT", ["metrics"], "a list of queries"),
+        (0, ["metrics"], "a list of queries"),
+        ([COUNT.format("half"), 7], ["metrics", 1], "a query is text"),
+        ([COUNT.format("half"), "SELECT what"], ["metrics", 1], "line 1, column"),
+        (of("half", COUNT, SUM, SUM), ["metrics", 2], "s is the name of a metric of metrics.1 too"),
+        (of("half", COUNT, "SELECT sum(y) AS s FROM {} GROUP BY k OVER INFINITE"), ["metrics", 1], "y"),
+        (of("half", COUNT, "SELECT sum(x) AS s FROM {} GROUP BY x OVER INFINITE"), ["metrics", 1], "no home"),
+        (of("half", COUNT, RATE), ["metrics", 1], "s"),
+        ([COUNT.format("half")] * 1_001, ["metrics"], "at most 1,000 metrics, not 1,001"),
+        (
+            ["SELECT " + "count(*), " * 99 + "count(*) FROM half GROUP BY k OVER INFINITE"] * 11,
+            ["metrics"],
+            "at most 1,000 metrics, not 1,100",
+        ),
+        (["SELECT count(*) AS n FROM other GROUP BY k OVER INFINITE"], ["metrics", 0], "write FROM half"),
+    ],
+)
+def test_nothing_is_made_if_a_metric_is_wrong(
+    shared: Server, metrics: object, loc: list[object], said: str
+) -> None:
+    told = refused(shared.post("/v1/streams", {"name": "half", **STREAM, "metrics": metrics}), 422)
+    assert told["errors"][0]["loc"] == loc
+    assert said in told["detail"]
+    refused(shared.client.get("/v1/streams/half"), 404)
+
+
+def test_input_topics_that_nobody_reads_are_told_of(shared: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """A server without a broker keeps them, so that one file of definitions serves it and a cluster."""
+    place = made(shared, "unread", input={"topics": ["prod.a", "prod.b"]})
+    said = "stream unread: its input topics (prod.a, prod.b) are not read: this server has no broker"
+    assert [each.getMessage() for each in caplog.records if "input topics" in each.getMessage()] == [said]
+    shown = {each["name"]: each.get("input") for each in shared.client.get("/v1/status").json()["streams"]}
+    why = "this server has no broker"
+    assert shown["unread"] == [{"topic": each, "not_read": why} for each in ("prod.a", "prod.b")]
+    caplog.clear()
+    shared.client.patch(place, json={"lateness": "2s"})
+    assert "input topics" not in caplog.text
+    shared.client.patch(place, json={"input": {"topics": ["prod.c"]}})
+    assert "stream unread: its input topics (prod.c) are not read" in caplog.text
+    assert shared.client.get("/v1/whoami").json()["topic_prefix"] is None
