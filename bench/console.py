@@ -1,14 +1,18 @@
-"""How soon a browser shows the console's first page, of a server with many streams and metrics.
+"""How soon a browser shows the console's first page, of a server with many streams and metrics; what many pages cost.
 
-    python -m bench.console [--runs N] [--scale F]
+    python -m bench.console [--only NAME ...] [--runs N] [--scale F]
 
-It drives Debian's Chromium. Prints a line per figure with the median and the spread over the runs, and at the end one
-line of JSON. docs/benchmarks.md says what each figure is.
+It drives Debian's Chromium, but for what many pages cost: these are connections that ask as a page does. Prints a line
+per figure with the median and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what
+each figure is.
 """
 
+import http.client
 import shutil
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +20,15 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.children import ChildFailedError
-from bench.command_line import measure
+from bench.command_line import Case, measure
+from bench.http_run import Target, check
 from bench.report import Report
 from bench.service import Service
+from bench.unit_cases import THROUGHPUT
 
 _STREAMS, _QUERIES = 50, 10
 _AGGREGATES = "count(*) AS n_{0}, sum(amount) AS sum_{0}, avg(amount) AS avg_{0}, max(amount) AS max_{0}"
+_PAGES, _EVENTS_PER_S, _LOOKED_AT_S, _WARM_EVENTS = 100, 500, 30.0, 50_000
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
@@ -97,5 +104,71 @@ def _views_of_many(report: Report) -> None:
     report.note("again_view_ms", [again for _, _, again in found])
 
 
+class _Pages:
+    """So many connections, each of which asks what the first page asks, once a second, while this is entered."""
+
+    def __init__(self, service: Service, count: int) -> None:
+        self._open = [
+            http.client.HTTPConnection(service.host, service.port, timeout=60) for _ in range(count)
+        ]
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._ask)
+        self.answers = 0
+
+    def __enter__(self) -> "_Pages":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+        for each in self._open:
+            each.close()
+
+    def _ask(self) -> None:
+        begun_s = time.monotonic()
+        while not self._stopped.is_set():
+            connection = self._open[self.answers % len(self._open)]
+            connection.request("GET", "/v1/live")
+            connection.getresponse().read()
+            self.answers += 1
+            due_s = begun_s + self.answers / len(self._open)
+            self._stopped.wait(max(0.0, due_s - time.monotonic()))
+
+
+def _many_pages(report: Report) -> None:
+    workload = THROUGHPUT["payments_1x3"]
+    seconds = max(2.0, _LOOKED_AT_S * report.scale)
+    cores: dict[int, list[float]] = {1: [], _PAGES: []}
+    latencies: dict[int, list[float]] = {1: [], _PAGES: []}
+    with (
+        tempfile.TemporaryDirectory(prefix="railgun-bench-console-") as folder,
+        Service(Path(folder), workload.definitions, "os") as service,
+    ):
+        service.start()
+        target = Target(service, workload.payments)
+        target.bulk(_WARM_EVENTS)
+        for run in range(report.runs):
+            # Each comes first in every second run.
+            for count in (1, _PAGES) if run % 2 == 0 else (_PAGES, 1):
+                with _Pages(service, count) as pages:
+                    used_s, begun_s = service.cpu_s(), time.monotonic()
+                    outcome = target.singles(_EVENTS_PER_S, seconds)
+                    cores[count].append((service.cpu_s() - used_s) / (time.monotonic() - begun_s))
+                check(outcome)
+                if pages.answers < count * seconds / 2:
+                    raise ChildFailedError(f"{count} pages had {pages.answers} answers in {seconds:g} s")
+                latencies[count].append(outcome.latencies.quantile_ms(0.999))
+        service.stop()
+    report.note("pages_1_core", cores[1], 3)
+    report.note("pages_100_core", cores[_PAGES], 3)
+    report.note("pages_extra_core", [more - one for one, more in zip(*cores.values(), strict=True)], 3)
+    report.note("pages_1_p999_ms", latencies[1], 2)
+    report.note("pages_100_p999_ms", latencies[_PAGES], 2)
+
+
+CASES: dict[str, Case] = {"views": _views_of_many, "pages": _many_pages}
+
+
 if __name__ == "__main__":
-    sys.exit(measure("console", __doc__, {"views": _views_of_many}))
+    sys.exit(measure("console", __doc__, CASES))
