@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.console_tab import Tab, tab
+from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.test_console_begin import copied, run
 from tests.frontend.access.callers import secret, token
 from tests.frontend.conftest import PAYMENTS
@@ -91,6 +91,8 @@ def field(shown: Tab, name: str) -> Locator:
 
 
 def values(shown: Tab) -> dict[str, str]:
+    """The values by metric, once they are there: the key stands above them from when it is asked for."""
+    expect(shown.rows("Values")).not_to_have_count(0, timeout=PATIENCE_MS)
     return {row[0]: row[1] for row in shown.cells("Values")}
 
 

@@ -88,6 +88,9 @@ class EnginePlayer:
     def add_field(self, name: str, declared: Any) -> None:
         self.engine.add_field(self.stream, name, declared)
 
+    def place_field(self, name: str, declared: Any) -> None:
+        self.engine.evolve(self.stream, {"fields": {name: declared}})
+
     def drop_field(self, name: str) -> None:
         self.engine.drop_field(self.stream, name)
 

@@ -92,6 +92,9 @@ class HttpRequests(ABC):
     def add_field(self, name: str, declared: Any) -> None:
         self._pending("PATCH", self.place, {"fields": {name: declared}})
 
+    def place_field(self, name: str, declared: Any) -> None:
+        self.add_field(name, declared)
+
     def drop_field(self, name: str) -> None:
         self._pending("PATCH", self.place, {"fields": {name: None}})
 

@@ -250,6 +250,19 @@ def with_field(stream: Stream, name: str, declared: object) -> Stream:
     return checked(replace(stream, fields=fields, sources={**stream.sources, name: source}))
 
 
+def placed(stream: Stream, name: str, declared: object) -> Stream:
+    """The stream with a field that is found elsewhere, or in another unit; raises DefinitionRefused.
+
+    Not if events would get another time or id, or go to other tasks.
+    """
+    type_, source = parse_field(name, declared)
+    if name not in stream.fields or parse_type(type_) != stream.fields[name]:
+        raise DefinitionRefused(f"no field {name!r} of this type")
+    if name in (stream.time, stream.id, *stream.partitioners):
+        raise DefinitionRefused(f"{name!r} stays where it is")
+    return checked(replace(stream, sources={**stream.sources, name: source}))
+
+
 def without_field(stream: Stream, name: str) -> Stream:
     """The stream without a computed field; raises DefinitionRefused."""
     if name not in stream.computed:

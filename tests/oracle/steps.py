@@ -51,6 +51,14 @@ class AddField:
 
 
 @dataclass(frozen=True)
+class PlaceField:
+    """declared: a field that is there, with another `from` or `unit`. What is recorded stays as it is."""
+
+    name: str
+    declared: Any
+
+
+@dataclass(frozen=True)
 class DropField:
     """Only a computed field can be dropped."""
 
@@ -81,6 +89,7 @@ Step = (
     | WarmMetric
     | DropMetric
     | AddField
+    | PlaceField
     | DropField
     | SetLateness
     | SetRetention
@@ -100,6 +109,7 @@ class Player(Protocol):
     def warm(self, name: str) -> None: ...
     def drop_metric(self, name: str) -> None: ...
     def add_field(self, name: str, declared: Any) -> None: ...
+    def place_field(self, name: str, declared: Any) -> None: ...
     def drop_field(self, name: str) -> None: ...
     def set_lateness(self, duration: str) -> None: ...
     def set_retention(self, duration: str) -> None: ...
@@ -121,6 +131,8 @@ def perform(player: Player, step: Step) -> Reply | None:
             player.drop_metric(name)
         case AddField(name, declared):
             player.add_field(name, declared)
+        case PlaceField(name, declared):
+            player.place_field(name, declared)
         case DropField(name):
             player.drop_field(name)
         case SetLateness(duration):

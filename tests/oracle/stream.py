@@ -11,6 +11,7 @@ from tests.oracle.definitions import (
     Stream,
     checked,
     parse_definitions,
+    placed,
     with_field,
     without_field,
 )
@@ -274,6 +275,10 @@ class StreamOracle:
     def add_field(self, name: str, declared: Any) -> None:
         self.catalogue.check_unread(name)
         self._evolve(with_field(self.stream, name, declared), AddField(name, declared))
+
+    def place_field(self, name: str, declared: Any) -> None:
+        # Tasks hear of nothing: events come to them as they were taken in.
+        self.catalogue.stream = placed(self.stream, name, declared)
 
     def drop_field(self, name: str) -> None:
         self.catalogue.check_no_reader(name)

@@ -12,6 +12,7 @@ from tests.oracle.steps import (
     AskValues,
     DropField,
     DropMetric,
+    PlaceField,
     Score,
     SetClock,
     SetLateness,
@@ -56,6 +57,7 @@ _COMMANDS: tuple[tuple[str, Callable[[str], Step | Restart]], ...] = (
     ("warm ", WarmMetric),
     ("drop metric ", DropMetric),
     ("add field ", lambda rest: _add_field(*rest.split(maxsplit=1))),
+    ("place field ", lambda rest: _place_field(*rest.split(maxsplit=1))),
     ("drop field ", DropField),
     ("set lateness ", SetLateness),
     ("set retention ", SetRetention),
@@ -74,6 +76,10 @@ def _ask(text: str) -> AskValues:
 def _add_field(name: str, declared: str) -> AddField:
     """`NAME TYPE`, or `NAME {table}`."""
     return AddField(name, json.loads(declared) if declared.startswith("{") else declared)
+
+
+def _place_field(name: str, declared: str) -> PlaceField:
+    return PlaceField(name, json.loads(declared))
 
 
 def read_script(path: Path) -> Script:

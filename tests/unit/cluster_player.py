@@ -105,6 +105,9 @@ class ClusterPlayer:
             self._introduce()
         self._change(lambda catalog: [evolution.added_field(catalog, STREAM, name, declared)])
 
+    def place_field(self, name: str, declared: Any) -> None:
+        self._change(lambda catalog: evolution.changed_stream(catalog, STREAM, {"fields": {name: declared}}))
+
     def drop_field(self, name: str) -> None:
         self._change(lambda catalog: [evolution.dropped_field(catalog, STREAM, name)])
 
