@@ -110,20 +110,19 @@ def _run(console: Console, options: argparse.Namespace) -> int:
             is_equal &= _show_payments(console, live, made, paid)
         if options.show:
             assert made is not None
-            is_equal &= _keep(console, live, server, list(made.labels)[-_NAMED:])
+            is_equal &= _keep(console, live, server, made)
     return 0 if is_equal else 1
 
 
-def _keep(console: Console, live: bool, server: "Server", fraud: "Sequence[str]") -> bool:
-    """Keep the server until Ctrl-C, and stop it. Returns False if it has ended by itself, or not well.
-
-    fraud: ids of the last payments that are.
-    """
-    from railgun.demo.payments_run import STREAM
+def _keep(console: Console, live: bool, server: "Server", made: "Payments") -> bool:
+    """Keep the server until Ctrl-C, and stop it. Returns False if it has ended by itself, or not well."""
+    from railgun.demo.payments_run import SHOWN, STREAM, fraud_to_show
     from railgun.demo.processes import ServerError
 
     console.print()
-    console.print(f"The last planted fraud: {', '.join(fraud)}", soft_wrap=True)
+    console.print(f"The last planted fraud: {', '.join(fraud_to_show(made)[-_NAMED:])}", soft_wrap=True)
+    starts = ", ".join(f"{each.metric} from {each.start} on" for each in SHOWN)
+    console.print(f"Open one of them, and look for {starts}", soft_wrap=True)
     try:
         with suppress(KeyboardInterrupt):
             console.print(f"The payments are at {server.url}/#/live/{STREAM} until Ctrl-C", soft_wrap=True)

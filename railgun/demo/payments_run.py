@@ -81,13 +81,24 @@ def score_to_show(client: Client, made: Payments) -> list[dict[str, Any]]:
 
     A server keeps only some of the events of a second, so those up to the last fraud are sent slowly.
     """
-    end = max((row + 1 for row, each in enumerate(made.events) if each["tx_id"] in made.labels), default=0)
-    begin = max(0, end - SLOW_EVENTS)
+    begin, end = _slow(made)
     found = score(client, made.events[:begin])
     for first in range(begin, end, _SLOW_BATCH):
         found += score(client, made.events[first : min(end, first + _SLOW_BATCH)])
         time.sleep(_SLOW_S)
     return found + score(client, made.events[end:])
+
+
+def fraud_to_show(made: Payments) -> list[str]:
+    """Return the ids of the payments that are fraud among those that are sent slowly."""
+    begin, end = _slow(made)
+    return [each["tx_id"] for each in made.events[begin:end] if each["tx_id"] in made.labels]
+
+
+def _slow(made: Payments) -> tuple[int, int]:
+    """Return which payments are sent slowly: the last of them is the last fraud."""
+    end = max((row + 1 for row, each in enumerate(made.events) if each["tx_id"] in made.labels), default=0)
+    return max(0, end - SLOW_EVENTS), end
 
 
 def separations(made: Payments, found: Sequence[dict[str, Any]]) -> list[Separation]:

@@ -134,7 +134,8 @@ def test_its_server_stays_until_it_is_asked_to_end(tmp_path: Path) -> None:
                     process.send_signal(signal.SIGINT)
     assert names == ["flights", "payments"]
     [fraud] = re.findall("The last planted fraud: (.*)", said)
-    assert any(each in kept for each in fraud.split(", "))
+    assert all(f"'{each}'" in kept for each in fraud.split(", "))
+    assert "and look for merchant_bin_tests_10m from 5 on" in said
     assert process.returncode == 0, said
     assert f"Look while it runs: {url}/\n" in said
     assert "Stopping the server" in said
