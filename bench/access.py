@@ -26,7 +26,7 @@ from frontend.http.in_flight import InFlight
 from frontend.http.single_events import SingleEvents
 from frontend.live.answered import Answered
 from frontend.samples.samples import Samples
-from frontend.scoring.sampled import ROWS_MAX, note_answers
+from frontend.scoring.noted import ROWS_MAX, note_answers
 from frontend.scoring.scoring import Scoring
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import Guard

@@ -5,12 +5,12 @@ a line of the log.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.catalog.model import StreamDefinition
+from railgun.language.computed import ComputedField
 from railgun.language.typed import fields_of
 
 _log = logging.getLogger("railgun.frontend")
@@ -69,11 +69,14 @@ class Masks:
         state = (
             entry.stream,
             entry.created,
+            # What is changed back is as it was, but not what was answered meanwhile.
+            tuple(entry.mappings),
+            tuple(entry.computed),
             tuple(each.added for each in entry.registered if each.dropped is None),
         )
         made = self._made.get(name)
         if made is None or made[0] != state:
-            self._warn(name, named - entry.stream.types.keys())
+            self._warn(name, named - entry.stream.types.keys() - {each.name for each in _computed(entry)})
             made = self._made[name] = (state, _mask(entry, named))
         return made[1]
 
@@ -86,7 +89,7 @@ class Masks:
 
 
 def _mask(entry: StreamEntry, named: Iterable[str]) -> Mask:
-    stream, fields = entry.stream, _fields(entry.stream, named)
+    stream, fields = entry.stream, _fields(entry, named)
     metrics = {name for name, add in entry.metrics.items() if fields & add.metric.resolved.fields}
     derived = {
         name
@@ -103,15 +106,25 @@ def _mask(entry: StreamEntry, named: Iterable[str]) -> Mask:
     )
 
 
-def _fields(stream: StreamDefinition, named: Iterable[str]) -> set[str]:
+def _fields(entry: StreamEntry, named: Iterable[str]) -> set[str]:
     """Return all fields that tell the value of a named one.
 
-    These are the recorded fields of which a named one is computed, fields that are read at the same place of an event,
-    and the computed fields that read any of these.
+    These are the recorded fields of which a named one is or was computed, fields that any mapping reads at a place
+    where any mapping reads one of them, and the computed fields that read any of these. Records from before a change
+    are read by the mapping of then, and metrics have values of events from before it.
     """
-    read: Mapping[str, frozenset[str]] = {each.name: fields_of(each.expression) for each in stream.computed}
-    recorded = {name for each in named for name in read.get(each, {each}) if name in stream.recorded_types}
-    incoming = stream.incoming(0).fields
-    places = {each.place for each in incoming if each.name in recorded}
-    recorded |= {each.name for each in incoming if each.place in places}
-    return recorded | {name for name, fields in read.items() if fields & recorded}
+    stream, wanted = entry.stream, set(named)
+    recorded = wanted | {
+        name for each in _computed(entry) if each.name in wanted for name in fields_of(each.expression)
+    }
+    recorded &= stream.recorded_types.keys()
+    read = [each for place in entry.mappings for each in entry.mapped_at(place).incoming(0).fields]
+    places = {each.place for each in read if each.name in recorded}
+    recorded |= {each.name for each in read if each.place in places}
+    return recorded | {each.name for each in stream.computed if fields_of(each.expression) & recorded}
+
+
+def _computed(entry: StreamEntry) -> Iterator[ComputedField]:
+    """Yield the computed fields of all versions of a stream, with those that it does not have any more."""
+    for each in entry.computed.values():
+        yield from each

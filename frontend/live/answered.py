@@ -1,8 +1,7 @@
-"""What metrics were answered lately: shares of nulls, quantiles and histograms, from a sample of the replies.
+"""What metrics were answered lately: shares of nulls, quantiles and histograms, from some of the replies.
 
-A sample of each stream is taken every second (`frontend/scoring/sampled.py`), and is looked at after its answers have
-left. What was not asked for in a reply, and what is still warming, has no value there. Of masked metrics no value is
-kept.
+Some of each stream are noted every second (`frontend/scoring/noted.py`), and are looked at after they have left. What
+was not asked for in a reply, and what is still warming, has no value there. Of masked metrics no value is kept.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ import numpy as np
 from frontend.access.masks import Masks
 from frontend.backend.live_figures import Way
 from frontend.live.distribution import histogram, quantiles
-from frontend.scoring.sampled import take_sample
+from frontend.scoring.noted import take_noted
 from railgun.catalog.catalog import StreamEntry
 from railgun.ingest.replies import Reply
 from railgun.language.types import Kind
@@ -29,7 +28,7 @@ from railgun.telemetry.recording import StreamRecord
 KEPT_MAX = 1_024
 """How many of the last values of a metric are kept."""
 VALUES_MAX = 32_768
-"""How many values of a stream are looked at each second: where there are many metrics, fewer replies are."""
+"""How many values of all streams are looked at each second: where there are many metrics, fewer replies are."""
 _log = logging.getLogger("railgun.frontend")
 # So many metrics are looked at before events have their turn.
 _AT_ONCE = 32
@@ -91,11 +90,11 @@ class _Stream:
         if entry is self._entry:
             return
         masked = masks.of(entry).metrics
-        self._entry = entry
         self.metrics = {name: each for name, each in _kinds(entry).items() if name not in masked}
         for name, values in list(self.values.items()):
             if name not in self.metrics or self.metrics[name][0] != values.place:
                 del self.values[name]
+        self._entry = entry
 
     def add(self, name: str, column: Sequence[Any], at_ms: int) -> None:
         """Keep values of a metric, if it may be shown."""
@@ -132,30 +131,46 @@ class Answered:
     ) -> None:
         self._entries, self._masks, self._now_ms = entries, masks, now_ms
         self._streams: dict[str, _Stream] = {}
-        self._taken: list[tuple[str, list[object]]] = []
+        # By stream: the replies that were noted and not looked at yet.
+        self._taken: dict[str, list[object]] = {}
+        # How many times replies were looked at, and by stream the last time that some of its own were.
+        self._looks = 0
+        self._looked: dict[str, int] = {}
 
     def tick(self, records: Iterable[tuple[str, Way, StreamRecord]]) -> None:
-        """End the samples, and begin new ones. To be called about once a second."""
-        self._taken += [(stream, take_sample(record)) for stream, _, record in records]
+        """Take the replies that were noted. To be called about once a second."""
+        for stream, _, record in records:
+            self._taken.setdefault(stream, []).extend(take_noted(record))
 
     async def digest(self) -> None:
-        """Look at the samples that have ended. Events have their turn in between."""
-        taken, self._taken = self._taken, []
-        entries, at_ms = self._entries(), self._now_ms()
+        """Look at the replies that were taken, within `VALUES_MAX`. Events have their turn in between."""
+        taken, self._taken = self._taken, {}
+        entries, at_ms, left = self._entries(), self._now_ms(), VALUES_MAX
         self._streams = {name: each for name, each in self._streams.items() if name in entries}
-        for name, sample in taken:
-            entry = entries.get(name)
-            if entry is None or not sample:
-                continue
+        self._looked = {name: each for name, each in self._looked.items() if name in entries}
+        names = self._in_turn([name for name, replies in taken.items() if replies and name in entries])
+        for place, name in enumerate(names):
             stream = self._streams.setdefault(name, _Stream())
-            stream.follow(entry, self._masks)
             try:
-                for number, (metric, column) in enumerate(_columns(sample)):
+                stream.follow(entries[name], self._masks)
+                chosen, count = _chosen(taken[name], left // (len(names) - place), left)
+                left -= count
+                if count:
+                    self._looked[name] = self._looks
+                for number, (metric, column) in enumerate(_columns(chosen)):
                     if number % _AT_ONCE == 0:
                         await asyncio.sleep(0)
                     stream.add(metric, column, at_ms)
             except Exception:  # noqa: BLE001 - the server goes on without it
                 _log.exception("a defect: what was answered cannot be looked at")
+
+    def _in_turn(self, names: list[str]) -> list[str]:
+        """Return streams in the order in which they are looked at: first those that went without for longest. Among
+        equals another one begins each time, since what is left over goes to the later ones.
+        """
+        self._looks += 1
+        begin = self._looks % max(1, len(names))
+        return sorted(names[begin:] + names[:begin], key=lambda name: self._looked.get(name, 0))
 
     def null_shares(self, stream: str) -> dict[str, Any] | None:
         """Return which share of each metric's last values was null, and when the last ones came; None without any."""
@@ -189,18 +204,37 @@ _NOT_KNOWN = {"rows": 0, "nulls": 0, "since_ms": None, "as_of_ms": None, "quanti
 _WORDS = {Kind.STRING: "text", Kind.BOOLEAN: "boolean"}
 
 
-def _columns(sample: Sequence[Any]) -> Iterable[tuple[str, Sequence[Any]]]:
-    """Yield the values of each metric that replies of a sample have. Refused events have none."""
+# The names of metrics, which of them are warming, and the values of all by reply.
+_Chosen = tuple[Sequence[str], Sequence[str], Sequence[Any]]
+
+
+def _chosen(replies: Sequence[object], share: int, left: int) -> tuple[list[_Chosen], int]:
+    """Return replies of a stream that are looked at, and how many values they have. Refused events have none.
+
+    share: how many values they should have. One reply may have more, if that many are left.
+    """
     by_form: dict[tuple[Any, tuple[str, ...]], list[Any]] = {}
-    for each in sample:
+    for each in replies:
         if isinstance(each, Reply):
             by_form.setdefault(_form(each), []).append(each.metrics)
-    left = VALUES_MAX
+    chosen, count = list[_Chosen](), 0
     for (kind, warming), rows in by_form.items():
         names = kind.__struct_encode_fields__
-        taken = rows[: left // max(1, len(names))]
-        left -= len(taken) * len(names)
-        for name, column in zip(names, zip(*map(msgspec.structs.astuple, taken), strict=True)):
+        width = max(1, len(names))
+        room = max(0, share - count) // width
+        if not room and not count and width <= left:
+            room = 1
+        taken = rows[:room]
+        count += len(taken) * len(names)
+        if taken:
+            chosen.append((names, warming, taken))
+    return chosen, count
+
+
+def _columns(chosen: Iterable[_Chosen]) -> Iterable[tuple[str, Sequence[Any]]]:
+    """Yield the values of each metric that replies have."""
+    for names, warming, rows in chosen:
+        for name, column in zip(names, zip(*map(msgspec.structs.astuple, rows), strict=True)):
             if name not in warming:
                 yield name, column
 

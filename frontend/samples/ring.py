@@ -32,6 +32,7 @@ class Sample:
     size_bytes: the size of the event as it came; of one from a topic, that of its fields.
     where, offset: its partition and its offset in the input topic; None and −1 for others.
     mask: that of its stream when it was answered.
+    mapped: the place of the stream's mapping then, by which the text is read.
     number: counts the events of a ring from 1.
     """
 
@@ -42,6 +43,7 @@ class Sample:
     fields: bytes | None
     size_bytes: int
     mask: Mask
+    mapped: int
     where: TopicPartition | None = None
     offset: int = -1
     number: int = 0

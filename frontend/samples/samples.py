@@ -1,8 +1,10 @@
 """Takes events with their answers into the rings of their streams, once the answers are given.
 
-HTTP requests and the readers of input topics call it. Without `[console] samples` nobody does.
+HTTP requests and the readers of input topics call it. Without `[console] samples` nobody does. Events are answered
+without it too, so a defect here is logged, and harms nothing else.
 """
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +15,7 @@ from frontend.access.masks import Masks
 from frontend.problems import Problem
 from frontend.samples.ring import Ring, Sample
 from frontend.samples.shown import shown
-from frontend.samples.values import FieldValues
+from frontend.samples.values import EventFields
 from railgun.catalog.catalog import StreamEntry
 from railgun.config.settings import ConsoleSettings
 from railgun.ingest.accepted import AcceptedBatch
@@ -24,7 +26,9 @@ TEXT_BYTES_MAX = 1 << 18
 """A longer event is not kept, nor is a longer answer."""
 SHOWN_TEXT_BYTES_MAX = 1 << 14
 """How much is kept of the text of an event that was refused."""
+_DEFECTS_MAX = 100
 _encode = msgspec.json.Encoder().encode
+_log = logging.getLogger("railgun.frontend")
 
 
 class Samples:
@@ -48,7 +52,9 @@ class Samples:
         self.entries, self.masks = entries, masks
         self._now_s, self._now_ms = now_s, now_ms
         self._rings: dict[str, Ring] = {}
-        self._values: dict[str, FieldValues] = {}
+        self._fields: dict[str, EventFields] = {}
+        # By stream and text: the defects that were logged. Each could come with every event.
+        self._defects: set[tuple[str, str]] = set()
 
     @property
     def or_none(self) -> "Samples | None":
@@ -69,10 +75,16 @@ class Samples:
         for name, ring in list(self._rings.items()):
             if name not in entries or entries[name].created != ring.created:
                 self._rings.pop(name, None)
-                self._values.pop(name, None)
+                self._fields.pop(name, None)
 
     def take(self, stream: str, texts: Sequence[object], answers: Sequence[Reply | Problem | None]) -> None:
         """Take events that came over HTTP, once they are answered. texts: one without bytes is not kept."""
+        try:
+            self._take(stream, texts, answers)
+        except Exception as error:  # noqa: BLE001 - the events are answered
+            self._note_defect(stream, error)
+
+    def _take(self, stream: str, texts: Sequence[object], answers: Sequence[Reply | Problem | None]) -> None:
         ring = self._rings.get(stream)
         rows = range(len(answers)) if ring is None else ring.choose(answers, self._now_s())
         if not rows:
@@ -94,7 +106,7 @@ class Samples:
                 kept_bytes = min(size_bytes, SHOWN_TEXT_BYTES_MAX) if mask.shows_texts else 0
             # It is copied, so that the body of which it may be a part need not be held.
             kept = bytes(memoryview(text)[:kept_bytes]) if kept_bytes else None  # type: ignore[arg-type]
-            made.append(Sample(at_ms, _told(answer), status, kept, None, size_bytes, mask))
+            made.append(Sample(at_ms, _told(answer), status, kept, None, size_bytes, mask, entry.mapped))
         ring.put(made)
 
     def of_topic(
@@ -112,6 +124,21 @@ class Samples:
         replies: to all accepted events, in order.
         offsets: of their records.
         """
+        try:
+            return self._of_topic(stream, created, replies, accepted, where, offsets)
+        except Exception as error:  # noqa: BLE001 - the replies are written without it
+            self._note_defect(stream, error)
+            return []
+
+    def _of_topic(
+        self,
+        stream: str,
+        created: int,
+        replies: Sequence[Reply | Problem],
+        accepted: AcceptedBatch,
+        where: TopicPartition,
+        offsets: Sequence[int],
+    ) -> list[Sample]:
         entry = self._entry(stream, created)
         if entry is None:
             return []
@@ -133,6 +160,7 @@ class Samples:
                     kept,
                     len(fields),
                     mask,
+                    entry.mapped,
                     where=where,
                     offset=offsets[row],
                 )
@@ -141,9 +169,19 @@ class Samples:
 
     def put(self, stream: str, created: int, samples: Sequence[Sample]) -> None:
         """Put events that `of_topic` has returned into the ring of their stream."""
-        entry = self._entry(stream, created)
-        if entry is not None and samples:
-            self.ring(entry).put(samples)
+        try:
+            entry = self._entry(stream, created)
+            if entry is not None and samples:
+                self.ring(entry).put(samples)
+        except Exception as error:  # noqa: BLE001 - the replies are written
+            self._note_defect(stream, error)
+
+    def _note_defect(self, stream: str, error: Exception) -> None:
+        """Log a defect, once for each stream and text."""
+        told = stream, f"{type(error).__name__}: {error}"[:200]
+        if told not in self._defects and len(self._defects) < _DEFECTS_MAX:
+            self._defects.add(told)
+            _log.error("a defect: events of %s are not kept for the console", stream, exc_info=error)
 
     def _entry(self, stream: str, created: int) -> StreamEntry | None:
         """Return a stream's entry, unless it is gone, or another stream has its name."""
@@ -163,12 +201,12 @@ class Samples:
         # Events that come meanwhile have greater numbers, and are in the next answer.
         last, found = ring.last, ring.newest(limit, after)
         found = [each for each in found if each.number <= last]
-        return last, shown(found, entry, self.masks.of(entry), self._fields_of(entry))
+        return last, shown(found, self.masks.of(entry), self._fields_of(entry))
 
-    def _fields_of(self, entry: StreamEntry) -> FieldValues:
-        found = self._values.get(entry.stream.name)
+    def _fields_of(self, entry: StreamEntry) -> EventFields:
+        found = self._fields.get(entry.stream.name)
         if found is None or found.stream is not entry.stream:
-            found = self._values[entry.stream.name] = FieldValues(entry.stream)
+            found = self._fields[entry.stream.name] = EventFields(entry)
         return found
 
 

@@ -1,6 +1,5 @@
 """What is shown of samples: the values of fields, the reply, and nothing that a mask covers."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,15 +7,9 @@ import msgspec
 
 from frontend.access.masks import Mask
 from frontend.samples.ring import Sample
-from frontend.samples.values import FieldValues
+from frontend.samples.values import EventFields
 from railgun.catalog.catalog import StreamEntry
-from railgun.ingest.ids import IdMaker
-from railgun.ingest.intake import Intake
-from railgun.ingest.routing import Router
-from railgun.wire.validator import Roles
 
-# Clocks of machines differ, and events that were accepted once are to be read again.
-_AHEAD_MS = 86_400_000
 _NOTES = ("late", "duplicate", "warming", "partial", "missing")
 
 
@@ -38,14 +31,12 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _problem = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def shown(
-    samples: Sequence[Sample], entry: StreamEntry, mask: Mask, fields: FieldValues
-) -> list[dict[str, Any]]:
+def shown(samples: Sequence[Sample], mask: Mask, fields: EventFields) -> list[dict[str, Any]]:
     """Return samples for people, as JSON can have them.
 
     mask: of the stream as it is now. Each sample is also covered by the mask of its own time.
     """
-    values = _values_of_texts(samples, entry, fields)
+    values = _values_of_texts(samples, fields)
     return [_shown(each, values.get(each.number), each.mask | mask) for each in samples]
 
 
@@ -102,18 +93,15 @@ def _shown_problem(answer: bytes, mask: Mask) -> dict[str, Any]:
     return {"title": found["title"], "status": found["status"], "detail": None, "errors": []}
 
 
-def _values_of_texts(
-    samples: Sequence[Sample], entry: StreamEntry, fields: FieldValues
-) -> dict[int, dict[str, Any]]:
+def _values_of_texts(samples: Sequence[Sample], fields: EventFields) -> dict[int, dict[str, Any]]:
     """Return the fields of accepted events that came as texts, by the samples' numbers."""
-    taken = [each for each in samples if each.status == 200 and each.text is not None]
-    if not taken:
-        return {}
-    stream = entry.stream
-    roles = Roles(stream.incoming(entry.schema.version), stream.time, stream.id, stream.recorded_partitioners)
-    now_ms = time.time_ns() // 1_000_000 + _AHEAD_MS
-    texts = [each.text for each in taken if each.text is not None]
-    accepted = Intake(stream, roles, Router(stream)).take(texts, IdMaker(), now_ms, now_ms)
-    places = range(len(taken)) if accepted.rows is None else accepted.rows.tolist()
-    values = fields.of(accepted, range(len(accepted)))
-    return {taken[place].number: each for place, each in zip(places, values)}
+    by_mapping: dict[int, list[tuple[int, bytes]]] = {}
+    for each in samples:
+        if each.status == 200 and each.text is not None:
+            by_mapping.setdefault(each.mapped, []).append((each.number, each.text))
+    found = dict[int, dict[str, Any]]()
+    for mapped, taken in by_mapping.items():
+        for (number, _), values in zip(taken, fields.of_texts([text for _, text in taken], mapped)):
+            if values is not None:
+                found[number] = values
+    return found

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from frontend.problems import Problem, of_event, problem
-from frontend.scoring.sampled import note_answers
+from frontend.scoring.noted import note_answers
 from frontend.scoring.scoring import Answer, StreamView
 from frontend.scoring.scoring_thread import InOrder, ScoringThread, Submission
 from railgun.catalog.model import ALL, StreamDefinition
@@ -207,7 +207,7 @@ def _note(recording: Recording, submission: Submission, answers: Sequence[Answer
     record.stages[TOTAL].add(perf_counter() - submission.arrived_s)
     if answers is None:
         record.refused["timeout"] += len(submission.texts)
-    elif record.wants_sample and submission.reply:
+    elif record.wants_answers and submission.reply:
         note_answers(record, answers)
 
 

@@ -9,7 +9,7 @@ from time import monotonic, perf_counter
 
 from frontend.exchange.pending import PendingRequest
 from frontend.problems import ProblemError
-from frontend.scoring.sampled import note_answers
+from frontend.scoring.noted import note_answers
 from frontend.topics.late_letters import late_letters
 from frontend.topics.reply_headers import ReplyHeaders
 from frontend.topics.route import Means, Route
@@ -174,7 +174,7 @@ class AnswerThread:
             return
         timer = record.stage_timer()
         replies = request.answers()
-        if record.wants_sample:
+        if record.wants_answers:
             note_answers(record, replies)
         if self._to.discards_late:
             run.late_letters = list(late_letters(run.held, self._stream, replies))

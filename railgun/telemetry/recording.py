@@ -93,8 +93,8 @@ class StreamRecord:
     queries: value queries by outcome (answered, refused, timeout, unavailable).
     query_seconds: how long value queries took.
     stages: by stage, how long batches were in it. `total` has the finer bounds of latencies.
-    sample: some of the answers that were given lately; whoever looks at them empties it.
-    wants_sample: whether more of them are wanted.
+    noted: some of the answers that were given lately; whoever looks at them empties it.
+    wants_answers: whether more of them are wanted.
 
     Each member is written by one thread at a time; reading needs no lock.
     """
@@ -112,8 +112,8 @@ class StreamRecord:
             for stage in STAGES
         }
     )
-    sample: list[object] = field(default_factory=list)
-    wants_sample: bool = True
+    noted: list[object] = field(default_factory=list)
+    wants_answers: bool = True
 
     def stage_timer(self) -> "StageTimer":
         """Return a clock for one batch, which starts now."""

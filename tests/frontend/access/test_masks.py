@@ -1,6 +1,7 @@
 """What a mask covers: a table with every way by which a masked value could be told."""
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from frontend.access.masks import UNMASKED, Mask, Masks
 from railgun.catalog.catalog import Catalog, StreamEntry, missing_changes
 from railgun.catalog.changes import DropMetric
 from railgun.catalog.definitions import parse_definitions
+from railgun.registry.evolution import changed_stream
 
 STREAM = """
 [streams.payments]
@@ -160,3 +162,56 @@ def test_a_misspelt_field_is_warned_of_once(caplog: pytest.LogCaptureFixture) ->
     assert [each.getMessage() for each in caplog.records] == [
         "console.masks has payments.crad, but the stream has no such field"
     ]
+
+
+def changed(catalog: Catalog, **fields: Any) -> StreamEntry:
+    for change in changed_stream(catalog, "s", {"fields": fields}):
+        catalog.apply(change)
+    return catalog.entry("s")
+
+
+MOVING = """
+[streams.s]
+[streams.s.fields]
+card = { type = "string", from = "card.no" }
+name = { type = "string", from = "card.no" }
+other = { type = "string", from = "holder.id" }
+bin = { as = "SUBSTR(card, 1, 6)" }
+[[metrics]]
+sql = "SELECT last(name) AS latest, last(other) AS others FROM s OVER INFINITE"
+"""
+
+
+def moving() -> Catalog:
+    catalog = Catalog()
+    for change in missing_changes(catalog, parse_definitions(MOVING))[0]:
+        catalog.apply(change)
+    return catalog
+
+
+def test_a_field_that_was_read_at_a_masked_place_stays_masked() -> None:
+    """The backlog is read there still, and windows hold what was."""
+    catalog, masks = moving(), Masks(["s.card"])
+    assert masks.of(catalog.entry("s")).fields == {"card", "name", "bin"}
+    found = masks.of(changed(catalog, name={"type": "string", "from": "holder.name"}))
+    assert (found.fields, found.metrics) == ({"card", "name", "bin"}, {"latest"})
+    # So does one that comes to where the masked field was, and one that was there between two looks.
+    changed(catalog, card={"type": "string", "from": "pan"})
+    assert masks.of(changed(catalog, more={"type": "string", "from": "pan"})).fields >= {"more", "name"}
+    before = masks.of(catalog.entry("s"))
+    assert "other" not in before.fields
+    changed(catalog, other={"type": "string", "from": "pan"})
+    found = masks.of(changed(catalog, other={"type": "string", "from": "holder.id"}))
+    assert (found.fields, found.metrics) == (before.fields | {"other"}, {"latest", "others"})
+
+
+def test_a_masked_computed_field_that_is_dropped_masks_what_it_was_computed_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    catalog, masks = moving(), Masks(["s.bin"])
+    fields = masks.of(catalog.entry("s")).fields
+    assert masks.of(changed(catalog, bin=None)).fields == fields - {"bin"} == {"card", "name"}
+    # Also if a field of its name comes that is of something else.
+    assert masks.of(changed(catalog, bin={"as": "other || '!'"})).fields == fields | {"other"}
+    assert masks.of(changed(catalog, bin=None)).fields == {"card", "name", "other"}
+    assert not caplog.records

@@ -13,7 +13,7 @@ from frontend.live import answered as answered_module
 from frontend.live.answered import KEPT_MAX, Answered
 from frontend.pages.registry.models import AnsweredMetric
 from frontend.problems import problem
-from frontend.scoring.sampled import ROWS_MAX, note_answers
+from frontend.scoring.noted import ROWS_MAX, note_answers
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.definitions import parse_definitions
 from railgun.ingest.replies import Reply
@@ -55,7 +55,7 @@ class Scene:
         asyncio.run(self.answered.digest())
 
     def answer(self, *replies: Any) -> None:
-        if self.record.wants_sample:
+        if self.record.wants_answers:
             note_answers(self.record, replies)
 
     def lately(self, metric: str) -> dict[str, Any]:
@@ -149,10 +149,10 @@ def test_what_was_not_asked_for_or_is_warming_is_not_known(scene: Scene) -> None
     assert scene.lately("most")["as_of_ms"] is None
 
 
-def test_a_sample_is_small_and_lies_evenly_among_many(scene: Scene) -> None:
+def test_what_is_noted_is_little_and_lies_evenly_among_many(scene: Scene) -> None:
     scene.answer(*(whole(each) for each in range(10_000)))
     scene.answer(whole(1))
-    assert not scene.record.wants_sample
+    assert not scene.record.wants_answers
     scene.tick()
     found = scene.lately("n")
     assert found["rows"] == ROWS_MAX
@@ -186,6 +186,73 @@ def test_where_there_are_many_metrics_fewer_replies_are_looked_at(
     scene.answer(*(whole(each) for each in range(ROWS_MAX)))
     scene.tick()
     assert scene.lately("n")["rows"] == 20 // len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("streams", "looks", "rows"),
+    [
+        # What one does not need, others have.
+        (3, 1, [1, 1, 2]),
+        (4, 2, [2, 2, 2, 2]),
+        # A reply has more values than the share of a stream: each has its turn.
+        (8, 1, [0, 0, 0, 0, 1, 1, 1, 1]),
+        (8, 2, [1] * 8),
+        (8, 5, [2, 2, 2, 2, 3, 3, 3, 3]),
+    ],
+)
+def test_values_of_all_streams_are_bounded_together(
+    monkeypatch: pytest.MonkeyPatch, streams: int, looks: int, rows: list[int]
+) -> None:
+    monkeypatch.setattr(answered_module, "VALUES_MAX", 20)
+    names = [f"s{number}" for number in range(streams)]
+    text = "".join(
+        DEFINITIONS.replace("FROM s", f"FROM {name}").replace("streams.s", f"streams.{name}")
+        for name in names
+    )
+    entries = Catalog(evolution.missing(Catalog(), parse_definitions(text))).streams
+    answered = Answered(lambda: entries, Masks(), lambda: NOW_MS)
+    records = {name: StreamRecord() for name in names}
+    for _ in range(looks):
+        for record in records.values():
+            note_answers(record, [whole(1)] * ROWS_MAX)
+        answered.tick([(name, Way.HTTP, record) for name, record in records.items()])
+        asyncio.run(answered.digest())
+    found = [answered.lately(name, "n") for name in names]
+    assert sorted(each["rows"] for each in found if each is not None) == rows
+
+
+def test_replies_that_come_by_two_ways_share(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answered_module, "VALUES_MAX", 20)
+    records = StreamRecord(), StreamRecord()
+    for record in records:
+        note_answers(record, [whole(1)] * 3)
+    scene.answered.tick(list(zip("ss", Way, records)))
+    asyncio.run(scene.answered.digest())
+    assert scene.lately("n")["rows"] == 4
+
+
+def test_a_stream_whose_mask_cannot_be_made_shows_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server goes on without it, and it is tried anew."""
+    scene.changed()
+    scene.answer(whole(1))
+    with monkeypatch.context() as patched:
+        patched.setattr(answered_module, "_kinds", lambda entry: 1 / 0)
+        scene.tick()
+        assert "a defect" in caplog.text
+    assert scene.shares() == {}
+    scene.answer(whole(1))
+    scene.tick()
+    assert scene.shares()["n"] == 0
+
+
+def test_more_answers_than_are_wanted_are_left() -> None:
+    """As when another thread noted some since the record was looked at."""
+    record = StreamRecord()
+    for _ in range(2):
+        note_answers(record, [whole(1)] * ROWS_MAX)
+    assert (len(record.noted), record.wants_answers) == (ROWS_MAX, False)
 
 
 def test_what_is_dropped_is_forgotten(scene: Scene) -> None:

@@ -19,7 +19,7 @@ WARMING = Reply("a", 1, {}, warming=["n"])
 
 
 def sample(size_bytes: int = 10) -> Sample:
-    return Sample(1, b"", 200, b"x" * size_bytes, None, size_bytes, UNMASKED)
+    return Sample(1, b"", 200, b"x" * size_bytes, None, size_bytes, UNMASKED, 0)
 
 
 def numbers(ring: Ring, limit: int = 1_000, after: int = 0) -> list[int]:

@@ -10,6 +10,7 @@ import pytest
 
 import railgun
 from frontend.pages.samples import models
+from frontend.samples import values
 from frontend.samples.samples import SHOWN_TEXT_BYTES_MAX, TEXT_BYTES_MAX
 from railgun.config.settings import ConsoleSettings
 from railgun.kernels import load_all
@@ -177,6 +178,51 @@ def test_it_says_who_answers_and_what_derived_metrics_read(running: Server) -> N
         "next": {"expression": "all_n + 1", "reads": ["all_n"]},
     }
     assert found["masked"] == {"fields": [], "metrics": [], "texts": False}
+
+
+def test_events_are_read_by_the_mapping_of_their_time(
+    running: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the fields are those that the reply was made of. What reads them is made once."""
+    made = []
+    intake = values.Intake
+    monkeypatch.setattr(values, "Intake", lambda *given: made.append(given) or intake(*given))
+
+    def moved(place: str) -> None:
+        fields = {"shop": {"type": "string", "from": place}}
+        answer = running.client.patch(FOLDER, json={"fields": fields})
+        assert answer.status_code == 200, answer.text
+
+    def shops() -> list[tuple[str, str]]:
+        return [(each["fields"]["shop"], each["reply"]["metrics"]["top"]) for each in events(running)]
+
+    running.define(STREAM)
+    sent = {"at": {"shop": "s1"}, "other": {"shop": "s2"}, "third": {"shop": "s3"}}
+    running.score("payments", event(1, **sent))
+    assert shops() == shops() == [("s1", "s1")]
+    assert len(made) == 1
+    moved("other.shop")
+    running.score("payments", event(2, **sent))
+    moved("third.shop")
+    running.score("payments", event(3, **sent))
+    running.score("payments", event(4, **sent))
+    for _ in range(3):
+        assert shops() == [("s3", "s3"), ("s3", "s3"), ("s2", "s2"), ("s1", "s1")]
+    assert len(made) == 4
+
+
+def test_a_defect_of_what_keeps_events_harms_no_answer(
+    running: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    running.define(STREAM)
+    monkeypatch.setattr(running.backend.samples, "masks", None)
+    running.score("payments", event(1))
+    lines = "\n".join(json.dumps(event(number)) for number in (2, 3))
+    ndjson = {"content-type": "application/x-ndjson"}
+    found = running.client.post(f"{FOLDER}/events", content=lines, headers=ndjson)
+    assert len(found.text.splitlines()) == 2
+    assert running.post(f"{FOLDER}/events", [event(4)]).json()[0]["metrics"]["n"] == 4
+    assert caplog.text.count("a defect: ") == 1
 
 
 def test_large_events_are_not_kept_whole(running: Server) -> None:
