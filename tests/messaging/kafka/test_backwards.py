@@ -148,12 +148,11 @@ def test_a_bound_of_time(kafka: str) -> None:
 class Slow(Consumer):
     """A consumer whose broker takes its time to say where a partition ends."""
 
-    asked = 0
+    now_s, took_s = 0.0, 4.0
 
     def get_watermark_offsets(self, *asked: Any, **more: Any) -> Any:
-        Slow.asked += 1
-        time.sleep(0.2)
-        if more["timeout"] < 0.2:
+        Slow.now_s += min(Slow.took_s, more["timeout"])
+        if more["timeout"] < Slow.took_s:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         return super().get_watermark_offsets(*asked, **more)
 
@@ -161,17 +160,17 @@ class Slow(Consumer):
 def test_a_bound_of_time_before_all_partitions_are_known(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = topic_with(kafka, [2] * 12)
     here = {TopicPartition(topic, each): 1 for each in range(1, 12)}
-    monkeypatch.setattr(backwards, "Consumer", Slow)
-    for before in (None, here):
-        Slow.asked = 0
-        found = read(kafka, topic, replace(BOUNDS, within_s=0.9), before)
+    for before, within_s in ((None, 15.0), (None, 16.0), (here, 15.0)):
+        Slow.now_s = 0.0
+        with monkeypatch.context() as slow:
+            slow.setattr(backwards, "Consumer", Slow)
+            slow.setattr(backwards, "monotonic", lambda: Slow.now_s)
+            found = read(kafka, topic, replace(BOUNDS, within_s=within_s), before)
         assert (found.stopped, found.read, found.records) == (Stopped.TIME, 0, [])
-        assert 0 < Slow.asked <= 5
+        assert Slow.now_s == within_s
         assert found.before is not None
         assert before is None or found.before == before
-        with monkeypatch.context() as usual:
-            usual.setattr(backwards, "Consumer", Consumer)
-            later = read(kafka, topic, before=dict(found.before))
+        later = read(kafka, topic, before=dict(found.before))
         assert (len(later.records), later.before) == (24 if before is None else 11, None)
 
 
