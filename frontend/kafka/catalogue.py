@@ -48,10 +48,9 @@ class KafkaCatalogue:
     async def create_stream(
         self, definition: StreamDefinition, metrics: Sequence[str], origin: Origin
     ) -> bool:
-        def new(catalog: Catalog) -> Sequence[Change]:
-            return evolution.new_stream(catalog, stream_with_metrics(definition, metrics))
-
-        return bool(await self._running.change(new, origin))
+        # Before the change, so that no other one waits for it.
+        wanted = await self._running.call(lambda _: stream_with_metrics(definition, metrics))
+        return bool(await self._running.change(lambda catalog: evolution.new_stream(catalog, wanted), origin))
 
     async def evolve_stream(
         self, stream: str, settings: Mapping[str, Any], origin: Origin

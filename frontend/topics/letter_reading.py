@@ -10,13 +10,13 @@ from confluent_kafka import Message
 from frontend.backend.letters import SHOWN_BYTES, LetterKind, LetterRequest
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.model import StreamDefinition
+from railgun.messaging.kafka.backwards import HeaderValue, headers_of
 from railgun.registry.topics import Topics
 
 _HEADERS_MAX = 64
+# As much is shown of the values of all headers of a letter together.
+_HEADERS_BYTES = 2 * SHOWN_BYTES
 _NAME_MAX = 249
-
-Value = bytes | str | None
-"""The value of a header."""
 
 
 class LetterReader:
@@ -24,12 +24,11 @@ class LetterReader:
 
     def __init__(self, stream: StreamDefinition, catalog: Catalog, topics: Topics) -> None:
         self._stream, self._task_topics = stream.name, frozenset(topics.of_tasks(stream))
+        self._is_reserved = topics.is_reserved
         self.topics = tuple(dict.fromkeys((topics.dead_of(stream), topics.dead(stream.name))))
-        # A letter of an earlier release does not say whose it is.
+        others = [each.stream for each in catalog.streams.values() if each.stream.name != stream.name]
         self._shared = frozenset(
-            topics.dead_of(other.stream)
-            for other in catalog.streams.values()
-            if other.stream.name != stream.name
+            topic for other in others for topic in (topics.dead_of(other), topics.dead(other.name))
         )
 
     def is_wanted(self, asked: LetterRequest) -> Callable[[Message], bool]:
@@ -54,10 +53,7 @@ class LetterReader:
             "reason": None if "reason" not in headers else _text(headers["reason"]),
             "key": _payload(message.key()),
             "value": _payload(message.value()),
-            "headers": [
-                {"name": name[:_NAME_MAX], "value": _payload(value)}
-                for name, value in _written(message)[:_HEADERS_MAX]
-            ],
+            "headers": _shown_headers(message),
         }
 
     def masked(self, message: Message) -> dict[str, Any]:
@@ -69,7 +65,7 @@ class LetterReader:
             "headers": [],
         }
 
-    def _place(self, message: Message, headers: Mapping[str, Value]) -> dict[str, Any]:
+    def _place(self, message: Message, headers: Mapping[str, HeaderValue]) -> dict[str, Any]:
         late = _text(headers.get("late"))
         return {
             "topic": message.topic(),
@@ -87,12 +83,16 @@ class LetterReader:
             else None,
         }
 
-    def _is_own(self, message: Message, headers: Mapping[str, Value]) -> bool:
+    def _is_own(self, message: Message, headers: Mapping[str, HeaderValue]) -> bool:
         if "stream" in headers:
             return _text(headers["stream"]) == self._stream
+        # A letter of an earlier release, or of another program, does not say whose it is.
+        log = _text(headers.get("topic")) or ""
+        if log in self._task_topics or self._is_reserved(log):
+            return log in self._task_topics
         return message.topic() not in self._shared
 
-    def _kind(self, headers: Mapping[str, Value]) -> LetterKind:
+    def _kind(self, headers: Mapping[str, HeaderValue]) -> LetterKind:
         if "reason" not in headers:
             return LetterKind.OTHER
         if "late" in headers:
@@ -100,42 +100,42 @@ class LetterReader:
         return LetterKind.DAMAGED if _text(headers.get("topic")) in self._task_topics else LetterKind.REFUSED
 
 
-def _headers(message: Message) -> dict[str, Value]:
+def _shown_headers(message: Message) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = []
+    left = _HEADERS_BYTES
+    for name, value in (headers_of(message) or [])[:_HEADERS_MAX]:
+        shown.append({"name": name[:_NAME_MAX], "value": _payload(value, min(left, SHOWN_BYTES))})
+        left = max(0, left - len(value or b""))
+    return shown
+
+
+def _headers(message: Message) -> dict[str, HeaderValue]:
     """Return the first value of each header."""
-    found: dict[str, Value] = {}
-    for name, value in _written(message):
+    found: dict[str, HeaderValue] = {}
+    for name, value in headers_of(message) or []:
         found.setdefault(name, value)
     return found
 
 
-def _written(message: Message) -> list[tuple[str, Value]]:
-    """Return the headers of a record; none if their names are no UTF-8, as another program may write them."""
-    try:
-        found = message.headers()
-    except UnicodeDecodeError:
-        return []
-    return found if isinstance(found, list) else []
-
-
-def _text(value: Value) -> str | None:
+def _text(value: HeaderValue) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return value[:SHOWN_BYTES].decode(errors="replace")
 
 
-def _number(value: Value, otherwise: int | None) -> int | None:
+def _number(value: HeaderValue, otherwise: int | None) -> int | None:
     """Return the number in a header; `otherwise` if it has none, since any program may have written it."""
     if isinstance(value, bytes) and len(value) <= 18 and value.isdigit():
         return int(value)
     return otherwise
 
 
-def _payload(value: Value) -> dict[str, Any] | None:
-    """Return bytes as text, or in base64 where they are no UTF-8, with their number; cut if they are long."""
+def _payload(value: HeaderValue, most: int = SHOWN_BYTES) -> dict[str, Any] | None:
+    """Return bytes as text, or in base64 where they are no UTF-8, with their number; `most` of them."""
     if value is None:
         return None
     content = value.encode() if isinstance(value, str) else value
-    shown, is_cut = content[:SHOWN_BYTES], len(content) > SHOWN_BYTES
+    shown, is_cut = content[:most], len(content) > most
     made: dict[str, Any] = {"bytes": len(content), "cut": is_cut, "text": None, "base64": None}
     try:
         # A character that the cut divides is left out.

@@ -6,19 +6,17 @@ before lies below them, and stays with its mapping, whoever reads it again.
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 
 from frontend.topics.route import Means, Route
 from frontend.topics.starts import start_offsets
 from railgun.catalog.model import LATEST
 from railgun.messaging.kafka.membership import GroupMembers
+from railgun.messaging.kafka.settings import MAPPING_END
 from railgun.messaging.kafka.topics import Described
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.input_topics import InputTopic
 from railgun.wording import listed
-
-_SUFFIX = "-mapping-"
 
 _log = logging.getLogger("railgun.frontend")
 
@@ -29,12 +27,12 @@ class MappingPendingError(Exception):
 
 def member_suffix(mapped: int) -> str:
     """Return what tells other members of a group the mapping by which one reads: nothing of a stream's first one."""
-    return f"{_SUFFIX}{mapped}" if mapped else ""
+    return f"-mapping-{mapped}" if mapped else ""
 
 
 def mapped_of(member: str) -> int:
     """Return the place of the mapping by which a member reads. member: its `client.id`."""
-    found = re.search(rf"{_SUFFIX}(\d+)$", member)
+    found = MAPPING_END.search(member)
     return 0 if found is None else int(found[1])
 
 

@@ -19,9 +19,10 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class SameTopics:
-    """The ids of an input's topics, and when they were seen last, with the mapping of the input's stream.
+    """The ids of an input's topics and whether its mapping holds: when both were last seen to be as at its beginning.
 
-    `GroupMember.same_topic_after_s` says after which time they have to be seen for records to be of these topics.
+    `GroupMember.same_topic_after_s` says after which time they have to be seen for records to be of these topics, and
+    to be read by this mapping.
 
     Threads: any may call `see`; one thread calls the rest.
     ids: by name.
@@ -52,7 +53,7 @@ class SameTopics:
                 if self.are(self._transport.described(self._ids, _ANSWER_S)) and self._is_mapped_so():
                     self.see(looked_s)
             except (TransportError, RegistryError) as error:
-                _log.debug("whether topics were made anew is not known for now: %s", error)
+                _log.debug("whether topics or their mapping are other ones is not known for now: %s", error)
             self._asked_s = monotonic()
         return self._seen_s > after_s
 

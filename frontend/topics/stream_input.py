@@ -65,7 +65,7 @@ class StreamInput:
     reports: of how far topics are read.
     ends: where the topics' partitions end, of those that have a leader, and whose reader reports how far it is.
     ends_of: returns where some of them end now, of those that have a leader. Raises TransportError.
-    same_topics: tells whether records are of the topics.
+    same_topics: tells whether records are of the topics, and whether the mapping holds.
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
     skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.

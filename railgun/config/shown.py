@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from railgun.access.tokens import Token
 from railgun.config.settings import PassedThrough, Settings
+from railgun.urls import shown_url
 
 HIDDEN = "(hidden)"
 """Stands for a value that may be a secret."""
@@ -36,18 +36,7 @@ def _shown(value: Any) -> Any:
         return {each.name: _shown(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, tuple):
         return [_shown(each) for each in value]
-    return _without_user(value) if isinstance(value, str) else value
-
-
-def _without_user(text: str) -> str:
-    """Return a setting's text; of a URL without the user and the password."""
-    if "@" not in text:
-        return text
-    try:
-        parts = urlsplit(text)
-        return parts._replace(netloc=f"{HIDDEN}@{parts.netloc.rpartition('@')[2]}").geturl()
-    except ValueError:
-        return HIDDEN
+    return shown_url(value) if isinstance(value, str) else value
 
 
 def _kafka(passed: Mapping[str, PassedThrough]) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Sending:
     def dead_letter(
         self, outstanding: Outstanding, stream: str, where: TopicPartition, letters: Sequence[DeadLetter]
     ) -> None:
-        """Write records that could not be read to the dead-letter topic. Headers name their places and the reasons."""
+        """Write records that could not be read to the dead-letter topic. Headers say why, where, and whose they are."""
         topic = self._topics.dead(stream)
         headers = [
             [
@@ -134,6 +134,7 @@ class Sending:
                 ("topic", where.topic.encode()),
                 ("partition", b"%d" % where.partition),
                 ("offset", b"%d" % letter.offset),
+                ("stream", stream.encode()),
             ]
             for letter in letters
         ]

@@ -44,7 +44,9 @@ class Letter(BaseModel):
     record: LetterRecord | None = Field(description="null of records that other programs wrote")
     key: LetterBytes | None
     value: LetterBytes | None
-    headers: list[LetterHeader] = Field(description="at most 64")
+    headers: list[LetterHeader] = Field(
+        description="at most 64; of their values together, 32,768 bytes are shown"
+    )
 
 
 class Letters(BaseModel):

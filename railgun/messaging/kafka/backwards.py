@@ -1,6 +1,6 @@
 """Reads the records of topics from their ends backwards, a bounded part at a time, and commits nothing."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import monotonic
@@ -22,8 +22,17 @@ from railgun.messaging.transport import TopicPartition
 _POLL_S = 0.05
 # A step reads twice as many records of a partition as the one before: what is read and not wanted is at most as much.
 _STEP_MAX = 256
+# The end of a partition, whichever it is by then.
+_END = 10**15
+# The least time for a request. With less left, time is over.
+_LEAST_S = 0.01
+# What headers count whose names are no UTF-8, as nobody can tell how long they are. By default no record is larger.
+_UNKNOWN_BYTES = 1 << 20
 # What librdkafka fetches ahead and nobody takes.
 _AHEAD = {"queued.min.messages": _STEP_MAX, "queued.max.messages.kbytes": 8_192}
+
+HeaderValue = bytes | str | None
+"""The value of a header."""
 
 
 class Stopped(StrEnum):
@@ -108,6 +117,8 @@ def read_backwards(
     """Read the newest records of topics that are wanted, by their timestamps, until a bound is reached.
 
     before: where to go on, as an earlier reading answered; None begins at the ends.
+    Where a bound comes before the newest records of all partitions are known, those that are known are taken. Then a
+    later part may have newer ones.
     A topic that does not exist is left out. Raises TransportError.
     """
     reported = ClientErrors()
@@ -122,6 +133,23 @@ def read_backwards(
         consumer.close()
 
 
+def headers_of(message: Message) -> list[tuple[str, HeaderValue]] | None:
+    """Return the headers of a record; None if their names are no UTF-8, as another program may write them."""
+    try:
+        found = message.headers()
+    except UnicodeDecodeError:
+        return None
+    return found if isinstance(found, list) else []
+
+
+def _size_bytes(message: Message) -> int:
+    """Return how many bytes a record has: key, value and headers."""
+    size_bytes, headers = len(message.value() or b"") + len(message.key() or b""), headers_of(message)
+    if headers is None:
+        return size_bytes + _UNKNOWN_BYTES
+    return size_bytes + sum(len(name.encode()) + len(value or b"") for name, value in headers)
+
+
 class _Reading:
     """One reading. The partitions' newest records are compared, so that the newest of all is looked at next."""
 
@@ -134,28 +162,43 @@ class _Reading:
     ) -> None:
         self._consumer, self._is_wanted, self._bounds = consumer, is_wanted, bounds
         self._deadline_s = monotonic() + bounds.within_s
-        self._timeout_s = min(settings.answer_timeout_s, bounds.within_s)
+        self._answer_timeout_s = settings.answer_timeout_s
         self._topics: list[str] = []
         self._records: list[Message] = []
         self._read = self._size_bytes = 0
 
     def read(self, topics: Collection[str], before: Mapping[TopicPartition, int] | None) -> ReadBackwards:
-        partitions = list(self._partitions(topics, before))
+        wheres = self._wheres(topics)
+        if before is not None:
+            # Partitions that it does not name have nothing earlier.
+            wheres = [each for each in wheres if each in before]
+        partitions = self._partitions(wheres, before)
+        if partitions is None:
+            places = {each: _END if before is None else before[each] for each in wheres}
+            return ReadBackwards(self._topics, [], 0, Stopped.TIME, places)
         stopped = self._look(partitions)
         if stopped is not None and not self._read:
             # The next reading would get no further than this one.
-            for each in partitions:
-                while each.known and len(self._records) < self._bounds.limit:
-                    self._take(each)
+            while len(self._records) < self._bounds.limit and (known := [e for e in partitions if e.known]):
+                self._take_newest(known)
         places = {each.where: each.before for each in partitions}
         is_left = any(each.known or each.is_unknown for each in partitions)
         if not is_left:
             return ReadBackwards(self._topics, self._records, self._read, None, None)
         return ReadBackwards(self._topics, self._records, self._read, stopped, places)
 
-    def _partitions(
-        self, topics: Collection[str], before: Mapping[TopicPartition, int] | None
-    ) -> Iterator[_Partition]:
+    @property
+    def _left_s(self) -> float:
+        return self._deadline_s - monotonic()
+
+    @property
+    def _timeout_s(self) -> float:
+        """How long the next request may take."""
+        return max(_LEAST_S, min(self._answer_timeout_s, self._left_s))
+
+    def _wheres(self, topics: Collection[str]) -> list[TopicPartition]:
+        """Return the partitions of the topics that exist."""
+        wheres: list[TopicPartition] = []
         for topic in topics:
             found = self._consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
             if found.error is not None:
@@ -163,12 +206,26 @@ class _Reading:
                     continue
                 raise KafkaException(found.error)
             self._topics.append(topic)
-            for partition in sorted(found.partitions):
-                where = TopicPartition(topic, partition)
+            wheres += [TopicPartition(topic, each) for each in sorted(found.partitions)]
+        return wheres
+
+    def _partitions(
+        self, wheres: Collection[TopicPartition], before: Mapping[TopicPartition, int] | None
+    ) -> list[_Partition] | None:
+        """Return the partitions with their bounds; None if the time is over before all are known."""
+        partitions: list[_Partition] = []
+        for where in wheres:
+            if self._left_s <= _LEAST_S:
+                return None
+            try:
                 first, end = self._consumer.get_watermark_offsets(Assigned(*where), timeout=self._timeout_s)
-                if before is not None:
-                    end = max(first, min(end, before.get(where, first)))
-                yield _Partition(where, first, end)
+            except KafkaException:
+                if self._left_s <= _LEAST_S:
+                    return None
+                raise
+            end = end if before is None else max(first, min(end, before[where]))
+            partitions.append(_Partition(where, first, end))
+        return partitions
 
     def _look(self, partitions: Collection[_Partition]) -> Stopped | None:
         """Look at records until a bound is reached. Returns None at the beginning of all partitions."""
@@ -182,14 +239,15 @@ class _Reading:
             known = [each for each in partitions if each.known]
             if not known:
                 return None
-            self._take(max(known, key=lambda each: each.known[-1].timestamp()[1]))
+            self._take_newest(known)
             if len(self._records) == self._bounds.limit:
                 return Stopped.LIMIT
             if self._read == self._bounds.records:
                 return Stopped.RECORDS
 
-    def _take(self, partition: _Partition) -> None:
-        message = partition.known.pop()
+    def _take_newest(self, partitions: Collection[_Partition]) -> None:
+        """Look at the newest of the records that are known. partitions: those that have one."""
+        message = max(partitions, key=lambda each: each.known[-1].timestamp()[1]).known.pop()
         self._read += 1
         if self._is_wanted(message):
             self._records.append(message)
@@ -221,7 +279,7 @@ class _Reading:
             # Offsets of aborted or compacted records and of ends of transactions are never delivered.
             if offset < partition.from_offset:
                 partition.coming.append(message)
-                self._size_bytes += len(message.value() or b"") + len(message.key() or b"")
+                self._size_bytes += _size_bytes(message)
             return offset >= partition.from_offset - 1
         if error.code() == KafkaError._PARTITION_EOF:
             return True

@@ -1,6 +1,7 @@
 """The settings of librdkafka's clients: this project's own, and those from the configuration's `[kafka]` section."""
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -8,6 +9,8 @@ from typing import Any, Final
 from railgun.messaging.limits import RECORD_LIMIT_BYTES
 
 Value = str | int | float | bool
+MAPPING_END = re.compile(r"-mapping-([0-9]+)$")
+"""The end of a `client.id` of those members of groups that read by a changed mapping, with its number."""
 
 # A record's key and headers come on top of its value.
 MESSAGE_LIMIT_BYTES = RECORD_LIMIT_BYTES + (1 << 20)
@@ -64,7 +67,8 @@ class KafkaSettings:
     """The settings to reach Kafka.
 
     broker: HOST:PORT, or several with commas.  replication: the factor of new topics; −1: the broker's default.
-    pass_through: settings of librdkafka that outrank ours. Those in `_FIXED` and `_PER_CLIENT` are refused.
+    pass_through: settings of librdkafka that outrank ours. Those in `_FIXED` and `_PER_CLIENT` are refused,
+        and a `client.id` that ends like one of `MAPPING_END`.
     answer_timeout_s: how long a request may take. For records that are sent, message.timeout.ms counts instead.
     """
 
@@ -80,6 +84,11 @@ class KafkaSettings:
             if key in _PER_CLIENT:
                 raise ValueError(
                     f"[kafka] {key}: the transport says it itself, for each client; leave it out"
+                )
+            if key == "client.id" and (end := MAPPING_END.search(str(value))):
+                raise ValueError(
+                    f"[kafka] client.id: {end[0]} at its end is how front-ends say by which definition they read; "
+                    "choose a name without that end"
                 )
             if key == "bootstrap.servers":
                 raise ValueError("[kafka] bootstrap.servers: name the broker by `broker`")

@@ -11,11 +11,17 @@ from confluent_kafka import Producer
 
 from railgun.client.client import Client
 from railgun.config.settings import ConsoleSettings
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.topics import Topics
+from railgun.unit.outstanding import Outstanding
+from railgun.unit.sending import DeadLetter, Sending
 from tests.broker.own_topics import own_prefix
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd
 from tests.frontend.serving import Server, until
 from tests.frontend.topics.input_topic import InputTopic
 from tests.frontend.topics.test_input_topic import define
+from tests.unit.local_units import awaited, quick_settings
 
 STREAM = """
 [streams.{name}]
@@ -32,26 +38,35 @@ BIG = 1_000_000
 
 
 class Letters:
-    """Two streams with one topic of dead letters, and a front-end that reads their inputs."""
+    """Two streams with one topic of dead letters, and a front-end that reads their inputs.
 
-    def __init__(self, broker: str, folder: Path, masks: tuple[str, ...] = (), **http: Any) -> None:
+    crossed: `theirs` has its letters in the topic in which `ours` would have them.
+    """
+
+    def __init__(
+        self, broker: str, folder: Path, masks: tuple[str, ...] = (), crossed: bool = False, **http: Any
+    ) -> None:
         self.cluster = LocalCluster(broker, folder)
+        self.topics = Topics(self.cluster.prefix)
         self.dead, self.ours, self.theirs = own_prefix("d-"), own_prefix("i-"), own_prefix("i-")
-        streams = (("ours", self.ours), ("theirs", self.theirs))
+        self.dead_of_theirs = self.topics.dead("ours") if crossed else self.dead
+        streams = (("ours", self.ours, self.dead), ("theirs", self.theirs, self.dead_of_theirs))
         define(
             self.cluster,
-            "".join(STREAM.format(name=name, topic=topic, dead=self.dead) for name, topic in streams),
+            "".join(STREAM.format(name=name, topic=topic, dead=dead) for name, topic, dead in streams),
         )
         self.inputs = [
-            InputTopic(broker, self.cluster.prefix, name, 2, name=topic, dead=self.dead)
-            for name, topic in streams
+            InputTopic(broker, self.cluster.prefix, name, 2, name=topic, dead=dead)
+            for name, topic, dead in streams
         ]
         self.served: RunningFrontEnd = self.cluster.serve(console=ConsoleSettings(masks=masks), **http)
         self._producer = Producer({"bootstrap.servers": broker, "message.max.bytes": 20_000_000})
 
-    def write(self, value: bytes | None, headers: dict[str, Any], key: bytes | None = None) -> None:
+    def write(
+        self, value: bytes | None, headers: dict[str, Any], key: bytes | None = None, topic: str = ""
+    ) -> None:
         """Write a letter as any program may."""
-        self._producer.produce(self.dead, value, key, partition=0, headers=[*headers.items()])
+        self._producer.produce(topic or self.dead, value, key, partition=0, headers=[*headers.items()])
         assert self._producer.flush(30.0) == 0
 
     def get(self, stream: str = "ours", **asked: Any) -> Any:
@@ -111,6 +126,38 @@ def test_letters_of_the_stream_alone_the_newest_first(letters: Letters) -> None:
     letters.write(b"old", {"reason": b"of an earlier release", "topic": letters.ours.encode()})
     assert len(letters.get()["letters"]) == 2
     assert len(letters.get("theirs")["letters"]) == 1
+
+
+def test_letters_of_units_are_of_their_stream_alone(kafka: str, tmp_path: Path) -> None:
+    made = Letters(kafka, tmp_path, crossed=True)
+    transport = KafkaTransport(quick_settings(kafka))
+    try:
+        _, theirs = made.inputs
+        theirs.send([b"{"])
+        theirs.await_letters(1)
+        log = TopicPartition(made.topics.tasks("ours", "*"), 0)
+        outstanding = Outstanding("a task")
+        Sending(transport, made.topics).dead_letter(
+            outstanding, "ours", log, [DeadLetter(9, b"secret", "damaged")]
+        )
+        awaited(lambda: outstanding.replied(20) == 20)
+        # As units of an earlier release wrote it; and one of a log of a stream that is no more.
+        place = {"topic": log.topic.encode(), "partition": b"0", "offset": b"10"}
+        made.write(b"secret", {"reason": b"old", **place}, topic=made.dead_of_theirs)
+        gone = {"reason": b"gone", "topic": made.topics.tasks("gone", "*").encode()}
+        made.write(b"secret", gone, topic=made.dead_of_theirs)
+        made.write(b"secret", gone, topic=made.dead)
+        assert [each["kind"] for each in made.get("theirs")["letters"]] == ["refused"]
+        assert made.reasons("ours") == ["old", "damaged"]
+        assert [each["kind"] for each in made.get("ours")["letters"]] == ["damaged"] * 2
+        # What another program has written is shown where no other stream writes.
+        made.write(b"?", {}, topic=made.dead)
+        made.write(b"?", {}, topic=made.dead_of_theirs)
+        assert [each["kind"] for each in made.get("ours")["letters"]] == ["other", "damaged", "damaged"]
+        assert [each["kind"] for each in made.get("theirs")["letters"]] == ["refused"]
+    finally:
+        transport.close()
+        made.close()
 
 
 def test_kinds_reasons_and_parts(letters: Letters) -> None:
@@ -221,6 +268,12 @@ def test_headers_that_no_front_end_writes(letters: Letters) -> None:
     assert found["record"] == {"topic": "t" * 249, "partition": None, "offset": None}
     assert found["time_ms"] > 1_700_000_000_000
     assert len(found["headers"]) == 64
+    letters.write(b"v", {"stream": b"ours"} | {f"h{each}": b"v" * 15_000 for each in range(5)})
+    found = letters.get()["letters"][0]
+    shown = [each["value"] for each in found["headers"]]
+    assert [each["bytes"] for each in shown] == [4, *[15_000] * 5]
+    assert [len(each["text"]) for each in shown] == [4, 15_000, 15_000, 32_768 - 30_004, 0, 0]
+    assert [each["cut"] for each in shown] == [False] * 3 + [True] * 3
 
 
 @pytest.mark.parametrize(

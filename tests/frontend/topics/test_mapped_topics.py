@@ -15,7 +15,11 @@ from frontend.topics.stream_input import StreamInput, _ReadTogether
 from frontend.topics.stream_output import StreamOutput
 from frontend.topics.windows import Window
 from railgun.catalog.model import ReplyKey
+from railgun.config.kinds import ConfigError
+from railgun.config.settings import Settings
 from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.kafka.configured import kafka_settings
+from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import Described
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic, MappedFrom
@@ -79,6 +83,14 @@ def test_members_say_by_which_mapping_they_read() -> None:
     assert (member_suffix(0), member_suffix(12)) == ("", "-mapping-12")
     assert [mapped_of("me" + member_suffix(each)) for each in (0, 12)] == [0, 12]
     assert [mapped_of(each) for each in ("railgun", "a-mapping-", "a-mapping-7-b", "")] == [0, 0, 0, 0]
+    for name in ("railgun", "a-mapping-", "a-mapping-7-b"):
+        KafkaSettings("b:1", pass_through={"client.id": name})
+    with pytest.raises(ConfigError) as refused:
+        kafka_settings(Settings(kafka={"client.id": "me" + member_suffix(9)}))
+    assert str(refused.value) == (
+        "[kafka] client.id: -mapping-9 at its end is how front-ends say by which definition they read; choose a name "
+        "without that end"
+    )
 
 
 def test_nothing_is_asked_where_all_is_recorded(cluster: Cluster) -> None:

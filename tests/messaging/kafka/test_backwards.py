@@ -3,12 +3,16 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from railgun.messaging.kafka.backwards import Bounds, ReadBackwards, Stopped, read_backwards
+from railgun.messaging.kafka import backwards
+from railgun.messaging.kafka.backwards import Bounds, ReadBackwards, Stopped, headers_of, read_backwards
+from railgun.messaging.kafka.clients import Consumer
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
 from tests.broker.own_topics import own_prefix
@@ -43,7 +47,7 @@ def places(found: ReadBackwards) -> list[tuple[int, int]]:
     return [(each.partition() or 0, each.offset() or 0) for each in found.records]
 
 
-def stamped(broker: str, stamps: list[list[int]]) -> str:
+def stamped(broker: str, stamps: list[list[int]], value: bytes = b"v") -> str:
     """A topic whose partitions have records with these timestamps."""
     topic = own_prefix("back-")
     # The broker would stamp what is appended to a topic of ours.
@@ -53,9 +57,7 @@ def stamped(broker: str, stamps: list[list[int]]) -> str:
     for partition, each in enumerate(stamps):
         for stamp_ms in each:
             headers = [("at", b"%d" % stamp_ms), ("none", None)]
-            producer.produce(
-                topic, b"v%d" % stamp_ms, partition=partition, timestamp=stamp_ms, headers=headers
-            )
+            producer.produce(topic, value, partition=partition, timestamp=stamp_ms, headers=headers)
     assert producer.flush(_S) == 0
     return topic
 
@@ -141,6 +143,67 @@ def test_a_bound_of_time(kafka: str) -> None:
     assert time.monotonic() - began_s < _S
     assert 0 < found.read < 500
     assert found.before == {TopicPartition(topic, 0): 500 - found.read}
+
+
+class Slow(Consumer):
+    """A consumer whose broker takes its time to say where a partition ends."""
+
+    now_s, took_s = 0.0, 4.0
+
+    def get_watermark_offsets(self, *asked: Any, **more: Any) -> Any:
+        Slow.now_s += min(Slow.took_s, more["timeout"])
+        if more["timeout"] < Slow.took_s:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return super().get_watermark_offsets(*asked, **more)
+
+
+def test_a_bound_of_time_before_all_partitions_are_known(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = topic_with(kafka, [2] * 12)
+    here = {TopicPartition(topic, each): 1 for each in range(1, 12)}
+    for before, within_s in ((None, 15.0), (None, 16.0), (here, 15.0)):
+        Slow.now_s = 0.0
+        with monkeypatch.context() as slow:
+            slow.setattr(backwards, "Consumer", Slow)
+            slow.setattr(backwards, "monotonic", lambda: Slow.now_s)
+            found = read(kafka, topic, replace(BOUNDS, within_s=within_s), before)
+        assert (found.stopped, found.read, found.records) == (Stopped.TIME, 0, [])
+        assert Slow.now_s == within_s
+        assert found.before is not None
+        assert before is None or found.before == before
+        later = read(kafka, topic, before=dict(found.before))
+        assert (len(later.records), later.before) == (24 if before is None else 11, None)
+
+
+def test_a_bound_before_any_was_looked_at_takes_the_newest_first(kafka: str) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    topic = stamped(kafka, [[now_ms - each] for each in (3_000, 2_000, 1_000)], b"x" * 200_000)
+    # Two of the three come before the bound, whichever they are.
+    found = read(kafka, topic, replace(BOUNDS, size_bytes=300_000))
+    stamps = [each.timestamp()[1] for each in found.records]
+    assert (found.stopped, len(stamps)) == (Stopped.BYTES, 2)
+    assert stamps == sorted(stamps, reverse=True)
+
+
+def test_headers_count_as_bytes(kafka: str) -> None:
+    topic = own_prefix("back-")
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(_S)
+    producer = Producer({"bootstrap.servers": kafka})
+    for _ in range(9):
+        producer.produce(topic, b"v", partition=0, headers=[("h", b"x" * 200_000)])
+    assert producer.flush(_S) == 0
+    found = read(kafka, topic, replace(BOUNDS, size_bytes=500_000))
+    assert (found.stopped, found.before is None) == (Stopped.BYTES, False)
+    assert 0 < found.read < 9
+
+
+def test_headers_whose_names_are_no_text_count_as_much_as_a_record_may_have() -> None:
+    def headers() -> None:
+        b"\xff".decode()
+
+    message: Any = SimpleNamespace(value=lambda: b"v", key=lambda: b"k", headers=headers)
+    assert headers_of(message) is None
+    assert backwards._size_bytes(message) == (1 << 20) + 2
 
 
 def test_ends_of_transactions_are_no_records(kafka: str) -> None:
