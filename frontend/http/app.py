@@ -39,10 +39,10 @@ from frontend.problems import ProblemError, no_route, of_defect, refusal, refuse
 from frontend.url_query import pairs_of, wrong_parameter
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
+from railgun.catalog.definitions import REQUEST_LIMIT_BYTES
 from railgun.config.access import guard_of
 from railgun.config.settings import HttpSettings
 
-REGISTRATION_LIMIT_BYTES = 1 << 20
 _UNANSWERED = (
     "stopping, without an answer by now: what was asked for may come to pass, and events may count; sending them again "
     "is safe with their ids, and without an id field they would count once more"
@@ -183,7 +183,7 @@ class Application:
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a page. The framework would read a body of any length, so it is given one that was read here."""
-        limit_bytes = min(REGISTRATION_LIMIT_BYTES, self._settings.body_limit_bytes)
+        limit_bytes = min(REQUEST_LIMIT_BYTES, self._settings.body_limit_bytes)
         check_length(scope, limit_bytes)
         body = Body(receive, self.in_flight, limit_bytes)
         with body.held():

@@ -67,7 +67,7 @@ def pages_of(
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
     handlers |= letters(backend.catalogue)
     handlers |= samples(backend.samples, backend.scoring, front_end)
-    handlers |= answered(backend.catalogue, lately)
+    handlers |= answered(backend.catalogue, lately, front_end)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= (
         values(backend.scoring, settings) | callers(backend.topic_prefix) | console() | _descriptions(pages)

@@ -2,12 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-
-class LiveFrontEnd(BaseModel):
-    """The process that answers. Its counts begin with it."""
-
-    name: str
-    started_ms: int
+from frontend.backend.models import FrontEnd
 
 
 class LiveLatency(BaseModel):
@@ -129,7 +124,7 @@ class LiveCluster(BaseModel):
 class Live(BaseModel):
     """How a server stands now, as far as the token may see it."""
 
-    front_end: LiveFrontEnd
+    front_end: FrontEnd
     as_of_ms: int
     process: LiveProcess | None = Field(default=None, description="left out without the scope metrics")
     cluster: LiveCluster | None = Field(

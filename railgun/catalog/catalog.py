@@ -28,6 +28,7 @@ from railgun.catalog.mappings import fixed_place, fixed_roles, is_mapped_otherwi
 from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.registrations import Registered, Registrations
 from railgun.catalog.stream_reading import (
+    EVOLVABLE,
     check_partitioner_names,
     definition_to_json,
     field_texts,
@@ -123,12 +124,14 @@ class Difference:
     stream: the name of the stream.
     what: the key, field or metric that differs.
     registered, wanted: its value in the catalogue and in the definition, as text.
+    can_change: whether the registered stream can be changed to what is wanted.
     """
 
     stream: str
     what: str
     registered: str
     wanted: str
+    can_change: bool = False
 
     def __str__(self) -> str:
         return f"{self.stream}: {self.what} is {self.registered}, the definition says {self.wanted}"
@@ -434,15 +437,20 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
     # A definition that does not say how long logs are kept has no opinion.
     after.setdefault("log_retention", before.get("log_retention"))
     differences = [
-        Difference(old.name, what, value_text(before.get(what)), value_text(after.get(what)))
+        Difference(
+            old.name, what, value_text(before.get(what)), value_text(after.get(what)), what in EVOLVABLE
+        )
         for what in {**before, **after}
         if what != "fields" and before.get(what) != after.get(what)
     ]
     before_texts, after_texts = field_texts(old), field_texts(wanted)
+    types = old.recorded_types
+    movable = types.keys() - fixed_roles(old).keys()
     for name, text in after_texts.items():
         registered = before_texts.get(name, text)
         if registered != text:
-            differences.append(Difference(old.name, f"field {name}", registered, text))
+            can_change = name in movable and types[name] == wanted.recorded_types.get(name)
+            differences.append(Difference(old.name, f"field {name}", registered, text, can_change))
     fields = old.fields + tuple(each for each in wanted.fields if each.name not in before_texts)
     if not (old.computed or wanted.computed):
         return dataclasses.replace(old, fields=fields), differences

@@ -27,6 +27,8 @@ from railgun.language.resolve import ResolvedMetric, resolve
 FILE_LIMIT_BYTES = 16 * 1024 * 1024
 METRICS_AT_ONCE_LIMIT = 1_000
 """A stream is created with at most so many metrics."""
+REQUEST_LIMIT_BYTES = 1 << 20
+"""The body of a request about streams and metrics has at most so many bytes."""
 
 
 # A character of a text that is no TOML, as tomllib names its place.

@@ -49,6 +49,8 @@ KEYS = (
     "fields",
 )
 """The keys of a stream in a request. In a definitions file the name is that of the table."""
+EVOLVABLE = ("fields", "lateness", "retention", "log_retention", "input", "output")
+"""The keys of what can be changed of a stream that is there."""
 _COMPUTED = "computed"
 _DEFAULT = StreamDefinition("", ())
 

@@ -12,7 +12,8 @@ from railgun.cli.server_url import add_patience, add_server, patient_client
 from railgun.wording import listed
 
 if TYPE_CHECKING:
-    from railgun.catalog.changes import Change
+    from railgun.catalog.catalog import Difference
+    from railgun.client.applying import Plan
     from railgun.client.client import Client
 
 _POLL_S = 0.2
@@ -44,10 +45,10 @@ def execute(arguments: argparse.Namespace) -> int:
     with patient_client(arguments, "apply") as client:
         plan_of_file = plan(client, definitions)
         if plan_of_file.differences:
-            return _say_differences([str(each) for each in plan_of_file.differences])
+            return _say_differences(plan_of_file.differences)
         for stream in plan_of_file.unread:
             print(f"railgun apply: WARNING: {stream}: {_UNREAD}", file=sys.stderr)
-        _carry_out(client, plan_of_file.changes)
+        _carry_out(client, plan_of_file)
         if not plan_of_file.changes:
             print("nothing to do: all of it is registered")
         if not arguments.no_wait:
@@ -55,14 +56,14 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _carry_out(client: "Client", changes: "Sequence[Change]") -> None:
-    """Make changes and print what was created. Raises ClientError."""
+def _carry_out(client: "Client", planned: "Plan") -> None:
+    """Make the changes of a plan and print what was created. Raises ClientError."""
     from railgun.client.applying import carry_out
     from railgun.client.errors import ClientError
 
     made: list[str] = []
     try:
-        for what in carry_out(client, changes):
+        for what in carry_out(client, planned):
             print(f"created {what}", flush=True)
             made.append(what)
     except ClientError:
@@ -71,13 +72,16 @@ def _carry_out(client: "Client", changes: "Sequence[Change]") -> None:
         raise
 
 
-def _say_differences(differences: Sequence[str]) -> int:
+def _say_differences(differences: "Sequence[Difference]") -> int:
     for each in differences:
         print(f"differs: {each}")
-    print(
-        "railgun apply: nothing was applied; change the definitions, or drop what is registered",
-        file=sys.stderr,
-    )
+    remedy = "drop what is registered"
+    if all(each.can_change for each in differences):
+        streams = listed(
+            [f"/v1/streams/{each}" for each in dict.fromkeys(each.stream for each in differences)]
+        )
+        remedy = f"change what is registered: PATCH {streams} with what differs (client.evolve_stream)"
+    print(f"railgun apply: nothing was applied; change the definitions, or {remedy}", file=sys.stderr)
     return EXIT_NO
 
 

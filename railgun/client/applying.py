@@ -1,12 +1,15 @@
 """`railgun apply`: compares definitions with a server, reports differences, and creates the missing parts."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from railgun.catalog.catalog import FIRST_VERSION, Catalog, Difference, missing_changes
 from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream
-from railgun.catalog.definitions import definitions_from_sql
+from railgun.catalog.definitions import METRICS_AT_ONCE_LIMIT, REQUEST_LIMIT_BYTES, definitions_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, stream_from_json
@@ -24,11 +27,13 @@ class Plan:
     """The changes that a definitions file needs on a server. Nothing is done about `differences`.
 
     unread: the streams of the file that name input topics, if the server has no broker to read them from.
+    registered: the streams that were there, by name.
     """
 
     changes: tuple[Change, ...]
     differences: tuple[Difference, ...]
     unread: tuple[str, ...] = ()
+    registered: Mapping[str, StreamDefinition] = field(default_factory=dict)
 
 
 def plan(client: Client, definitions: Definitions) -> Plan:
@@ -44,7 +49,7 @@ def plan(client: Client, definitions: Definitions) -> Plan:
     # A server of an earlier release does not say whether it has a broker.
     has_none = "topic_prefix" in server and server["topic_prefix"] is None
     unread = [name for name, stream in definitions.streams.items() if stream.input.topics]
-    return Plan(tuple(changes), tuple(differences), tuple(unread) if has_none else ())
+    return Plan(tuple(changes), tuple(differences), tuple(unread) if has_none else (), known)
 
 
 def _check(registered: Catalog, changes: Sequence[Change]) -> None:
@@ -65,30 +70,56 @@ def _check_topics(changes: Sequence[Change], known: dict[str, StreamDefinition],
         raise DefinitionError(("streams",), str(error), "nothing was applied") from error
 
 
-def carry_out(client: Client, changes: Sequence[Change]) -> Iterator[str]:
+def carry_out(client: Client, planned: Plan) -> Iterator[str]:
     """Make the changes of a plan in order, and yield the description of each. Raises ClientError.
 
-    A new stream is made with all its metrics by one request: its topics are read from then on, and a reply without a
-    metric stays without it. What was yielded before an error stays.
+    A new stream is made with its metrics by one request: its topics are read from then on, and a reply without a
+    metric stays without it. Metrics that one request cannot take come afterwards, one by one. What was yielded before
+    an error stays.
     """
-    new = {change_stream(change) for change in changes if _is_new_stream(change)}
-    for change in changes:
+    made = dict[str, set[str]]()
+    for change in planned.changes:
         stream = change_stream(change)
         match change:
-            case PutStream() if stream in new:
+            case PutStream() if _is_new_stream(change):
                 metrics = [
-                    each for each in changes if isinstance(each, _METRIC) and change_stream(each) == stream
+                    each
+                    for each in planned.changes
+                    if isinstance(each, _METRIC) and change_stream(each) == stream
                 ]
-                sql = {"metrics": [_sql(each) for each in metrics]} if metrics else {}
-                client.create_stream(definition_to_json(change.stream) | sql)
+                body, taken = _with_metrics(definition_to_json(change.stream), metrics)
+                client.create_stream(body)
+                made[stream] = {each.name for each in metrics[:taken]}
                 yield f"stream {stream}"
-                yield from (f"metric {stream}.{each.name}" for each in metrics)
+                yield from (f"metric {stream}.{each.name}" for each in metrics[:taken])
             case PutStream():
-                client.evolve_stream(stream, {"fields": definition_to_json(change.stream)["fields"]})
+                # Another field may have got another place since the plan was made, and keeps it.
+                known = planned.registered[stream].types
+                fields = definition_to_json(change.stream)["fields"]
+                added = {name: said for name, said in fields.items() if name not in known}
+                client.evolve_stream(stream, {"fields": added})
                 yield f"stream {stream}, fields"
-            case AddMetric() | AddDerived() if stream not in new:
+            case AddMetric() | AddDerived() if change.name not in made.get(stream, ()):
                 client.add_metrics(stream, _sql(change))
                 yield f"metric {stream}.{change.name}"
+
+
+def _with_metrics(
+    definition: dict[str, Any], metrics: Sequence[AddMetric | AddDerived]
+) -> tuple[dict[str, Any], int]:
+    """Return the body that makes a stream with the first of its metrics, and how many it has.
+
+    Those are as many as a request may have, in number and in bytes. None reads one that comes later.
+    """
+    texts = list[str]()
+    left = REQUEST_LIMIT_BYTES - len(msgspec.json.encode(definition | {"metrics": texts}))
+    for each in metrics[:METRICS_AT_ONCE_LIMIT]:
+        # A comma stands between two.
+        left -= len(msgspec.json.encode(_sql(each))) + 1
+        if left < 0:
+            break
+        texts.append(_sql(each))
+    return definition | ({"metrics": texts} if texts else {}), len(texts)
 
 
 def _is_new_stream(change: Change) -> bool:

@@ -134,7 +134,7 @@ def metrics_of(answer: bytes, events: int) -> list[dict[str, Any]]:
 
 def register(client: Client, wanted: Definitions) -> None:
     """Register streams and their metrics. Raises ClientError."""
-    for _ in carry_out(client, plan(client, wanted).changes):
+    for _ in carry_out(client, plan(client, wanted)):
         pass
 
 

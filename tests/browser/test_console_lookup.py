@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from railgun.config.settings import ConsoleSettings
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.test_console_begin import copied, run
 from tests.frontend.access.callers import secret, token
@@ -371,3 +372,30 @@ def test_the_scope_that_is_lacking_is_named(browser: Browser, running: Server, n
         made.sees(said)
         assert made.page.locator("form, table").count() == 0
         assert not any("/values" in each.url for each in made.requests)
+
+
+def test_masked_metrics_are_left_out(browser: Browser, tmp_path: Path) -> None:
+    """By its merchant, the last card would be told; of all events, how many there are would not."""
+    stream = """
+[streams.sales]
+partitioners = ["merchant"]
+[streams.sales.fields]
+merchant = "string"
+card = "string"
+[[metrics]]
+sql = "SELECT last(card) AS last_card, count(*) AS n FROM sales GROUP BY merchant OVER INFINITE"
+[[metrics]]
+sql = "DERIVE SUBSTR(last_card, 1, 6) AS bin FROM sales"
+"""
+    with server(tmp_path / "data", console=ConsoleSettings(masks=("sales.card",))) as masked:
+        masked.define(stream)
+        masked.score("sales", {"merchant": "m", "card": "4929000000006"})
+        with tab(browser, masked.service.url) as shown:
+            shown.open(place("sales", {"keys": [{"merchant": "m"}]}))
+            shown.sees("Not shown, as they would tell a masked field: last_card, bin.")
+            assert values(shown) == {"n": "1"}
+            shown.sees("1 of 1")
+            shown.misses("492900")
+        # Programs get what they ask for.
+        asked = masked.client.get("/v1/streams/sales/values?merchant=m&metrics=last_card").json()
+        assert asked["metrics"] == {"last_card": "4929000000006"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from railgun.cli.main import main
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
@@ -424,6 +424,27 @@ def test_nulls_and_what_was_answered_lately(browser: Browser, guarded: Server) -
         shown.sees("20 answers in a sample", "console-answered")
         assert shown.cells("Histogram") == [["1", "20", "100 %"]]
         shown.check_layout()
+
+
+def test_another_front_end_answers(browser: Browser, guarded: Server) -> None:
+    with tab(browser, guarded.service.url) as shown:
+        other = {"front_end": {"name": "web-2", "started_ms": 1}}
+
+        def by_another(route: Route) -> None:
+            route.fulfill(json=route.fetch().json() | other)
+
+        shown.open("streams/payments")
+        shown.give(secret("all"))
+        shown.page.get_by_role("button", name="values of s7").click()
+        shown.sees("s7 was answered lately", "console-answered")
+        shown.sees(re.compile("in a sample|not known"), "console-answered")
+        shown.misses("Another front-end answers now")
+        shown.page.route("**/metrics/*/answered", by_another)
+        shown.sees("Another front-end answers now", "console-answered")
+        # Who opens another metric has seen nothing of the first one.
+        shown.page.get_by_role("button", name="values of n7").click()
+        shown.sees("n7 was answered lately", "console-answered")
+        shown.misses("Another front-end answers now")
 
 
 def test_who_may_see_what_was_answered(browser: Browser, guarded: Server) -> None:

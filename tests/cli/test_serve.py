@@ -86,9 +86,15 @@ def test_apply_tells_each_difference_and_changes_nothing(server: Server, tmp_pat
     told = railgun("apply", definitions(tmp_path, "b", lateness="7s", metrics=other), url=server.url)
     assert told.returncode == 1
     assert told.stdout == "differs: b: lateness is 5s, the definition says 7s\n"
-    assert "nothing was applied" in told.stderr
+    assert told.stderr == (
+        "railgun apply: nothing was applied; change the definitions, or change what is registered: "
+        "PATCH /v1/streams/b with what differs (client.evolve_stream)\n"
+    )
     with Client(server.url) as client:
         assert [metric["name"] for metric in client.metrics("b")] == ["n"]
+    other = '[[metrics]]\nsql = "SELECT max(ts) AS n FROM b GROUP BY card OVER INFINITE"'
+    told = railgun("apply", definitions(tmp_path, "b", lateness="7s", metrics=other), url=server.url)
+    assert told.stderr.endswith("change the definitions, or drop what is registered\n")
 
 
 def test_apply_with_events_there_returns_once_metrics_are_warm(server: Server, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ Lately = Callable[[str, str], Mapping[str, Any] | None]
 """Returns what a metric of a stream was answered lately, as `AnsweredMetric` has it; None if it is not registered."""
 
 
-def answered(catalogue: StreamCatalogue, lately: Lately) -> dict[str, PageHandler]:
-    """Return the handler of this route, by its name."""
+def answered(
+    catalogue: StreamCatalogue, lately: Lately, front_end: Mapping[str, Any]
+) -> dict[str, PageHandler]:
+    """Return the handler of this route, by its name. front_end: name and start of this process."""
     page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
 
     @page(response_model=AnsweredMetric)
@@ -28,6 +30,6 @@ def answered(catalogue: StreamCatalogue, lately: Lately) -> dict[str, PageHandle
             named_metric(stream, name, await catalogue.metrics(stream))
             found = lately(stream, name)
         assert found is not None
-        return {"name": name, **found}
+        return {"name": name, "front_end": front_end, **found}
 
     return page.by_name

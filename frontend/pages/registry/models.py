@@ -6,6 +6,8 @@ The routes of this folder and `frontend/http/openapi.py` name the models, which 
 
 from pydantic import BaseModel, Field
 
+from frontend.backend.models import FrontEnd
+
 
 class FieldPlace(BaseModel):
     """A field with more than its type."""
@@ -154,6 +156,7 @@ class AnsweredMetric(BaseModel):
     """What a metric was answered lately: at most 1,024 values, of at most 32 replies a second."""
 
     name: str
+    front_end: FrontEnd
     kind: str = Field(description="number, boolean or text")
     masked: bool = Field(description="it would tell a masked field, so nothing of it is shown")
     rows: int = Field(description="how many answers are known; 0: what was answered is not known")

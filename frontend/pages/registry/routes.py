@@ -25,16 +25,15 @@ from frontend.scoring.scoring import Scoring
 from railgun.access.guard import forbidden
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.stream_reading import KEYS, definition_to_json, stream_from_json
+from railgun.catalog.stream_reading import EVOLVABLE, KEYS, definition_to_json, stream_from_json
 from railgun.catalog.tables import Table
 from railgun.registry.evolution import unknown_name
 from railgun.registry.metric_status import MetricStatus
 
-_EVOLVABLE = ("fields", "lateness", "retention", "log_retention", "input", "output")
 # With a null they take back what was said.
 _TAKEN_BACK = ("log_retention", "input", "output")
 _METRICS = "metrics"
-_FIXED = frozenset(KEYS) - set(_EVOLVABLE)
+_FIXED = frozenset(KEYS) - set(EVOLVABLE)
 
 
 def registry(catalogue: StreamCatalogue, scoring: Scoring) -> dict[str, PageHandler]:
@@ -170,10 +169,10 @@ def _evolution(body: object) -> Mapping[str, Any]:
             raise DefinitionError(
                 (key,),
                 "it cannot be changed once the stream is there",
-                f"what can be: {', '.join(_EVOLVABLE)}",
+                f"what can be: {', '.join(EVOLVABLE)}",
             )
-    table = Table(body, (), _EVOLVABLE)
-    settings = {key: table.get(key) for key in _EVOLVABLE if table.get(key) is not None}
+    table = Table(body, (), EVOLVABLE)
+    settings = {key: table.get(key) for key in EVOLVABLE if table.get(key) is not None}
     return settings | {key: table.get(key) for key in _TAKEN_BACK if table.has(key)}
 
 

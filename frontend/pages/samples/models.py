@@ -2,16 +2,10 @@
 
 from pydantic import BaseModel, Field
 
+from frontend.backend.models import FrontEnd
 from frontend.pages.registry.models import Problem, Reply
 
 Value = int | float | bool | str | None
-
-
-class FrontEnd(BaseModel):
-    """The process that answers. Its memory begins with it."""
-
-    name: str
-    started_ms: int
 
 
 class Masked(BaseModel):

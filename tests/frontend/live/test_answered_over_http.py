@@ -56,6 +56,7 @@ def test_single_events_arrays_and_lines(running: Server, event: Event) -> None:
     found = shares(running)
     assert found["n7"] == 0
     assert (found["s7"], lately(running, "s7")["rows"]) == (1, 2)
+    assert lately(running, "n7")["front_end"] == running.client.get("/v1/live").json()["front_end"]
     assert lately(running, "n7")["histogram"][0] == {"from": 1, "to": 1, "count": 2}
     assert shares(running, "read-own") == found
     with Client(str(running.client.base_url), token=secret("inspect-own")) as client:

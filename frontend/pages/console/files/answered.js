@@ -10,11 +10,15 @@ const BAR = { width: 240, height: 12 };
 const BINS = [["Value", "number"], ["Answers", "number"], ["Share", "amount"]];
 const NOT_KNOWN =
   "What it was answered is not known: no reply with it was seen since this server started, or it is still warming.";
+const ANOTHER =
+  "Another front-end answers now, or it was started anew. Each knows only what it has answered itself since its start.";
 const MASKED = "Its values would tell a masked field, so nothing of them is shown.";
 
 /** The panel of one metric. stream: its name.  metric: its name; "" while none is shown. */
 export class Answered extends HTMLElement {
   #poll = null;
+  #frontEnd = null;
+  #isAnother = false;
 
   constructor() {
     super();
@@ -36,6 +40,8 @@ export class Answered extends HTMLElement {
   show(metric) {
     this.#poll?.stop();
     this.#poll = null;
+    this.#frontEnd = null;
+    this.#isAnother = false;
     this.metric = metric;
     if (metric) {
       const place = `/v1/streams/${encodeURIComponent(this.stream)}/metrics/${encodeURIComponent(metric)}/answered`;
@@ -59,12 +65,20 @@ export class Answered extends HTMLElement {
         standing(this.#poll),
         h("button", { type: "button", "data-action": "close" }, "Close"),
       ),
-      ...shown(this.#poll, `what ${this.metric} was answered`, lately),
+      ...shown(this.#poll, `what ${this.metric} was answered`, (data) => [this.#another(data), lately(data)].flat()),
     ]);
+  }
+
+  /** Says that another front-end answers than when the panel was opened, or the same one since it was started again. */
+  #another({ front_end: { name, started_ms: started } }) {
+    const came = `${name} ${started}`;
+    this.#isAnother ||= this.#frontEnd !== null && this.#frontEnd !== came;
+    this.#frontEnd = came;
+    return this.#isAnother && h("p", { class: "note", role: "status", "data-key": "another" }, ANOTHER);
   }
 }
 
-function lately({ kind, masked, rows, nulls, since_ms, as_of_ms, quantiles, histogram }) {
+function lately({ front_end, kind, masked, rows, nulls, since_ms, as_of_ms, quantiles, histogram }) {
   if (masked || !rows) {
     return h("p", { class: "note" }, masked ? MASKED : NOT_KNOWN);
   }
@@ -72,7 +86,7 @@ function lately({ kind, masked, rows, nulls, since_ms, as_of_ms, quantiles, hist
   const said = [["Null", percent(nulls / rows)], ...(isNumber ? Object.entries(quantiles) : [])];
   const most = Math.max(...(histogram ?? []).map(({ count }) => count));
   return [
-    h("p", null, `Of ${counted(rows, "answer")} in a sample of all, from `, when(since_ms), " to ", when(as_of_ms), "."),
+    h("p", null, `Of ${counted(rows, "answer")} in a sample of all that ${front_end.name} gave, from `, when(since_ms), " to ", when(as_of_ms), "."),
     h(
       "dl",
       { class: "figures" },

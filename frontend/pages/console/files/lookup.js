@@ -34,6 +34,8 @@ class Lookup extends Page {
     const place = `/v1/streams/${encodeURIComponent(name)}`;
     this.stream = this.poll(place, EVERY_MS);
     this.metrics = this.poll(`${place}/metrics`, EVERY_MS);
+    // It says what is masked, and has no event after such a number.
+    this.masks = this.poll(`${place}/samples?after=${Number.MAX_SAFE_INTEGER}`, EVERY_MS);
     this.#read(question);
     this.addEventListener("input", (event) => this.#wasTyped(event.target));
     this.addEventListener("keydown", (event) => {
@@ -147,7 +149,7 @@ class Lookup extends Page {
     if (this.lacks) {
       return [...head, this.lacks];
     }
-    const unknown = [this.stream, this.metrics].find((each) => each.data === undefined);
+    const unknown = [this.stream, this.metrics, this.masks].find((each) => each.data === undefined);
     if (unknown !== undefined) {
       return [...head, ...shown(unknown, `the stream ${name}`)];
     }
@@ -240,7 +242,9 @@ class Lookup extends Page {
     const known = new Map(this.metrics.data.metrics.map((each) => [each.name, each]));
     const text = this.querySelector("#find")?.value.trim().toLowerCase() ?? "";
     const wanted = ([name]) => `${name} ${known.get(name)?.sql}`.toLowerCase().includes(text);
-    const all = Object.entries(found.metrics);
+    const masked = new Set(this.masks.data.masked.metrics);
+    const all = Object.entries(found.metrics).filter(([name]) => !masked.has(name));
+    const hidden = Object.keys(found.metrics).filter((name) => masked.has(name));
     const some = all.filter(wanted);
     const rows = some.slice(0, ROWS_MAX).map(([name, value]) => [
       name,
@@ -256,6 +260,7 @@ class Lookup extends Page {
         h("span", { class: "quiet", role: "status" }, `${number(some.length)} of ${number(all.length)}`),
       ),
       table("Values", VALUES, rows),
+      hidden.length > 0 && h("p", { class: "remark" }, `Not shown, as they would tell a masked field: ${hidden.join(", ")}.`),
       some.length > ROWS_MAX && h("p", { class: "quiet" }, `The first ${ROWS_MAX} are shown; find others by name.`),
       h("ul", { class: "places" }, Object.entries(found.as_of).map(reached)),
     ];
