@@ -4,11 +4,13 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from railgun.config.settings import ConsoleSettings
 from railgun.kernels import load_all
@@ -18,7 +20,7 @@ from tests.browser.some_cluster import HOSTILE
 from tests.browser.test_console_access import found as wrong_for_axe
 from tests.frontend.access.callers import FOREIGN_STREAM, secret, token, tokens
 from tests.frontend.kafka.cluster import LocalCluster
-from tests.frontend.serving import Server, server
+from tests.frontend.serving import Server, server, until
 from tests.frontend.topics.input_topic import InputTopic
 from tests.frontend.topics.test_input_topic import define
 
@@ -40,6 +42,19 @@ sql = "SELECT count(*) AS n, sum(amount) AS spent FROM payments GROUP BY card OV
 sql = "SELECT count(*) AS all_n FROM payments OVER INFINITE"
 [[metrics]]
 sql = "DERIVE n / all_n AS share, share > 0.5 AS much, amount * 2.0 AS twice FROM payments"
+"""
+EXACT = """
+[streams.exact]
+id = "id"
+partitioners = ["*"]
+[streams.exact.fields]
+id = "long"
+n = "long"
+x = "double"
+[[metrics]]
+sql = "SELECT max(n) AS most, sum(n) AS total FROM exact OVER INFINITE"
+[[metrics]]
+sql = "DERIVE most - 1 AS nearly FROM exact"
 """
 T = 1_700_000_000_000
 EVENTS = "/v1/streams/payments/events"
@@ -105,7 +120,7 @@ def test_the_last_events_and_one_in_full(browser: Browser, running: Server) -> N
         shown.sees("2023-11-14 23:13:20", ".one")
         assert shown.cells("Fields")[:3] == [["pid", "p1"], ["ts", str(T + 1)], ["card", "c1"]]
         assert shown.cells("Fields")[4] == ["note", "null"]
-        assert shown.cells("Metrics") == [["n", "2"], ["spent", "25"], ["all_n", "2"]]
+        assert shown.cells("Metrics") == [["n", "2"], ["spent", "25.0"], ["all_n", "2"]]
         shown.check_layout()
         shown.page.get_by_role("button", name="Close").click()
         expect(shown.page.locator(".one")).to_have_count(0)
@@ -123,7 +138,7 @@ def test_derived_metrics_as_a_tree(browser: Browser, running: Server) -> None:
         opened(shown, "p5002")
         tree = shown.page.locator(".derived").first
         roots = tree.locator(":scope > li > span").all_inner_texts()
-        assert roots == ["much = false", "twice = 25"]
+        assert roots == ["much = false", "twice = 25.0"]
         much = tree.locator(":scope > li").first
         assert much.locator("li > span").all_inner_texts() == [
             "share = 0.3333333333333333",
@@ -207,11 +222,14 @@ def test_the_scope_that_is_lacking_is_named(browser: Browser, tmp_path: Path) ->
         shown.sees("It has answered no event of this stream")
         shown.open("live")
         shown.sees("payments")
-        assert shown.page.locator(".choice li").all_inner_texts() == ["payments"]
+        assert shown.page.locator(".choice li").all_inner_texts() == ["Last events of payments"]
         shown.page.get_by_role("button", name="Forget token").click()
         shown.give(secret("both"))
         shown.sees("ledger_x")
-        assert shown.page.locator(".choice li").all_inner_texts() == ["payments", "ledger_x"]
+        assert shown.page.locator(".choice li").all_inner_texts() == [
+            "Last events of payments",
+            "Last events of ledger_x",
+        ]
 
 
 def test_what_is_masked_is_not_there(browser: Browser, tmp_path: Path) -> None:
@@ -226,7 +244,7 @@ def test_what_is_masked_is_not_there(browser: Browser, tmp_path: Path) -> None:
         opened(shown, "event 1")
         assert shown.cells("Metrics") == [["all_n", "1"]]
         assert shown.page.locator(".derived").first.locator("span").all_inner_texts() == [
-            "twice = 25",
+            "twice = 25.0",
             "amount = 12.5",
         ]
         opened(shown, "event 2")
@@ -281,10 +299,92 @@ def test_another_front_end_begins_anew(browser: Browser, tmp_path: Path) -> None
     made.sees("disconnected", ".banner")
     with serving(tmp_path, port=port) as second:
         second.score("payments", event(3))
-        made.sees("Another front-end answers now, or it was started anew")
+        made.sees("another process answers than before")
         made.sees("p3")
         assert names(made) == ["p3"]
+        # What is said goes by itself.
+        made.page.evaluate("window.now = Date.now; Date.now = () => window.now() + 61_000")
+        made.misses("another process answers than before")
+        assert names(made) == ["p3"]
     made.context.close()
+
+
+ASKED = "performance.getEntriesByType('resource').filter((each) => each.name.includes('/samples?'))"
+"""When a tab began to ask for events, and when it had the answer, by its own clock."""
+
+
+class Balancer:
+    """Answers a tab in place of the server, each time as the next of some front-ends, which have events of their own.
+
+    afters: the numbers after which it was asked for events, as the addresses have them.
+    """
+
+    def __init__(self, page: Page, answers: dict[str, Any], *front_ends: str) -> None:
+        self.front_ends, self.answers = front_ends, answers
+        self.afters: list[int] = []
+        page.route("**/samples?*", self._answer)
+
+    def _answer(self, route: Route) -> None:
+        after = int(dict(parse_qsl(urlsplit(route.request.url).query)).get("after", 0))
+        place = len(self.afters)
+        self.afters.append(after)
+        name = self.front_ends[place % len(self.front_ends)]
+        events = [
+            each | {"reply": each["reply"] | {"id": f"{name} {each['number']}"}}
+            for each in self.answers["events"]
+            if each["number"] > after
+        ]
+        more = {"front_end": {"name": name, "started_ms": T}, "events": events}
+        route.fulfill(json=self.answers | more)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_behind_a_balancer_the_events_of_one_are_shown(browser: Browser, running: Server, count: int) -> None:
+    running.score("payments", event(1))
+    running.score("payments", event(2))
+    answers = running.client.get("/v1/streams/payments/samples").json()
+    front_ends = ("ann", "bob", "cid")[:count]
+    with tab(browser, running.service.url) as shown:
+        balancer = Balancer(shown.page, answers, *front_ends)
+        shown.open("live/payments")
+        shown.sees("ann 2")
+        # What somebody has opened stays, whoever answers.
+        opened(shown, "ann 1")
+        texts = set()
+        until(lambda: texts.add(shown.page.inner_text("main")) or len(balancer.afters) >= 6)
+        assert not [each for each in texts if "no event of this stream" in each]
+        shown.sees("another process answers than before")
+        for name in ("ann", "bob", "cid"):
+            rows = [each for each in names(shown) if each.startswith(name)]
+            assert len(rows) in (0, 2)
+        assert len(names(shown)) == 2
+        expect(shown.page.locator(".one h2")).to_have_text("ann 1")
+        assert balancer.afters[:5] == [0, 2, 0, 2, 0]
+        # Where another one answers, all of its events are asked for at once.
+        asked = shown.page.evaluate(ASKED)
+        waits = [later["startTime"] - sooner["responseEnd"] for sooner, later in pairwise(asked)]
+        assert max(waits[1], waits[3]) < 2_000 <= min(waits[0], waits[2]), waits
+        shown.page.unroute_all(behavior="wait")
+
+
+def test_numbers_keep_their_digits(browser: Browser, running: Server) -> None:
+    """As the page that looks values up has it: a number of JavaScript would be rounded."""
+    big = 2**62 + 1
+    running.define(EXACT)
+    for number in range(3):
+        running.score("exact", {"id": big + number, "n": big, "x": 5.0})
+    with tab(browser, running.service.url) as shown:
+        shown.open("live/exact")
+        shown.sees(str(big + 2))
+        assert [row[1] for row in shown.cells("Last events")] == [str(big + each) for each in (2, 1, 0)]
+        assert f"n: {big}" in shown.cells("Last events")[0][2]
+        opened(shown, str(big + 2))
+        assert dict(shown.cells("Fields"))["n"] == str(big)
+        assert dict(shown.cells("Metrics")) == {"most": str(big), "total": str(3 * big)}
+        tree = shown.page.locator(".derived li > span").all_inner_texts()
+        assert f"most = {big}" in tree
+        shown.page.get_by_label("Find").fill(str(3 * big))
+        shown.sees("1 of 3")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -321,4 +421,4 @@ def test_on_a_broker_an_event_of_a_topic_is_there(browser: Browser, kafka: str, 
                     ["p1", f"{topic.input} 0@0"],
                 ]
                 opened(shown, "p1")
-                shown.sees("twice = 25", ".derived")
+                shown.sees("twice = 25.0", ".derived")

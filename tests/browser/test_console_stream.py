@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Locator, Route, expect
 from railgun.cli.main import main
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.some_cluster import HOSTILE
+from tests.browser.some_live import Fed, live, stream, windows
 from tests.frontend.access.callers import FOREIGN_STREAM, secret, tokens
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server, until
@@ -297,6 +298,38 @@ def test_a_stream_that_the_token_may_not_read_has_no_form(browser: Browser, guar
         shown.sees("lacks the scope read:ledger_x")
         assert form(shown).count() == 0
         assert "secret_field" not in shown.page.content()
+
+
+# --- where it leads to ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_dead_letters_are_those_of_a_stream_whose_input_this_server_reads(
+    browser: Browser, opened: Server, is_read: bool
+) -> None:
+    """Not those of one whose definition names topics: without names it may have the usual one, if any is read."""
+    opened.define(HARD)
+    name = "payments" if is_read else "hard"
+    with tab(browser, opened.service.url) as shown:
+        Fed(shown.page, live(stream(name, topics=windows(5) if is_read else None)))
+        shown.open(f"streams/{name}")
+        links = shown.page.locator(".links a")
+        expected = [f"Last events of {name}", f"Look up a key of {name}"]
+        expect(links).to_have_text([*expected, *([f"Dead letters of {name}"] if is_read else [])])
+        shown.sees("as of")
+        shown.page.get_by_role("link", name=f"Last events of {name}").click()
+        shown.sees("keeps no events")
+
+
+@pytest.mark.parametrize("page", ["live", "lookup", "dead"])
+def test_without_a_stream_there_is_nothing_to_choose(browser: Browser, tmp_path: Path, page: str) -> None:
+    with server(tmp_path / "data", tokens=tokens()) as running, tab(browser, running.service.url) as shown:
+        shown.open(page)
+        shown.give(secret("all"))
+        shown.sees("There is no stream yet. The overview has three ways to begin.")
+        shown.page.get_by_role("button", name="Forget token").click()
+        shown.give(secret("metrics"))
+        shown.sees("This token may not see any stream")
 
 
 # --- definitions to copy ----------------------------------------------------------------------------

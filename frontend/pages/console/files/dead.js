@@ -4,7 +4,7 @@ import { DisconnectedError, ask } from "./api.js";
 import { h } from "./dom.js";
 import { bytes, counted, number } from "./format.js";
 import { Page } from "./page.js";
-import { lacking, problem, quiet, shown, table, when } from "./parts.js";
+import { choice, lacking, noStream, problem, quiet, shown, table, when } from "./parts.js";
 
 const EVERY_MS = 10_000;
 const PART = 50;
@@ -146,12 +146,8 @@ class Dead extends Page {
       this.head("Dead letters", this.live),
       h("p", { class: "lead" }, LEAD),
       ...shown(this.live, "streams", ({ streams }) => {
-        const read = streams.filter(({ topics }) => topics !== null);
-        return [
-          read.length
-            ? h("ul", null, read.map(({ name }) => h("li", { "data-key": name }, deadOf(name))))
-            : h("p", { class: "note" }, NO_TOPICS),
-        ];
+        const names = streams.filter(({ topics }) => topics !== null).map(({ name }) => name);
+        return choice(names, deadOf, streams.length ? h("p", { class: "note" }, NO_TOPICS) : noStream(this.who));
       }),
     ];
   }

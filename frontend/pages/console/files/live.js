@@ -1,10 +1,12 @@
 // The last events of a stream with their replies, the newest first, as the front-end that answers keeps them.
 
+import { Answering, keyOf } from "./answering.js";
 import { h } from "./dom.js";
+import { parsed, written } from "./exact.js";
 import { bytes, counted, number, time } from "./format.js";
 import { derivedTree } from "./derived.js";
 import { Page } from "./page.js";
-import { copyable, problem, quiet, shown, table, when } from "./parts.js";
+import { choice, copyable, noStream, problem, quiet, shown, table, when } from "./parts.js";
 
 const EVERY_MS = 2_000;
 const STREAMS_MS = 10_000;
@@ -12,6 +14,7 @@ const LIMIT = 200;
 const SHORT_MAX = 140;
 // As the server has it.
 const KEPT_BYTES_MAX = 2 ** 18;
+const ANOTHER = "Each keeps events of its own, so those here are the new one's alone.";
 const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], ["Answer"], ["Came", "name"]];
 const KINDS = {
   all: ["all events", () => true],
@@ -23,10 +26,13 @@ const KINDS = {
 
 class Live extends Page {
   #events = [];
+  // With which front-end, masks and derived metrics these events came.
+  #source = null;
+  // What was asked for: events with a number above this one; 0 for all.
   #last = 0;
-  #takenMs = null;
-  #frontEnd = null;
-  #isAnother = false;
+  #answer = undefined;
+  #passed = null;
+  #answering = new Answering();
   #isStopped = false;
   #open = null;
   #text = "";
@@ -38,7 +44,7 @@ class Live extends Page {
       this.streams = this.poll("/v1/streams", STREAMS_MS);
       return;
     }
-    this.samples = this.poll(this.#path(), EVERY_MS);
+    this.samples = this.poll(this.#path(), EVERY_MS, { read });
     this.addEventListener("click", (event) => this.#clicked(event.target.closest("[data-action]")));
     this.addEventListener("input", () => {
       this.#text = this.querySelector("#find").value.trim().toLowerCase();
@@ -56,12 +62,7 @@ class Live extends Page {
       this.head("Live", this.streams),
       h("p", { class: "lead" }, "The last events of a stream with their replies. Of which one?"),
       ...shown(this.streams, "streams", ({ streams }) => {
-        const names = namesOf(streams, this.who);
-        if (!names.length) {
-          return [h("p", { class: "note" }, "There is no stream whose events this token may see.")];
-        }
-        const links = names.map((each) => h("li", null, h("a", { href: `#/live/${encodeURIComponent(each)}` }, each)));
-        return [h("ul", { class: "choice" }, links)];
+        return choice(namesOf(streams, this.who), liveOf, noStream(this.who));
       }),
     ];
   }
@@ -72,8 +73,8 @@ class Live extends Page {
     return [
       h("p", { class: "back" }, h("a", { href: "#/live" }, "Another stream")),
       this.head(`Live: ${name}`, this.samples),
-      ...shown(this.samples, `the last events of ${name}`, (data) =>
-        data.kept ? this.#list(data) : [off(data.front_end)],
+      ...shown(this.samples, `the last events of ${name}`, () =>
+        this.#source.kept ? this.#list(this.#source) : [off(this.#source.front_end)],
       ),
     ];
   }
@@ -86,34 +87,47 @@ class Live extends Page {
   /** Takes over what was answered since the last time. */
   #take() {
     const { data, atMs } = this.samples;
-    if (data === undefined || atMs === this.#takenMs) {
-      if (data === undefined) {
-        this.#forget();
-      }
+    if (data === this.#answer) {
       return;
     }
-    this.#takenMs = atMs;
-    const came = `${data.front_end.name} ${data.front_end.started_ms}`;
-    const isAnother = this.#frontEnd !== null && this.#frontEnd !== came;
-    if (isAnother || data.last < this.#last) {
-      // Its memory is another one, or the stream was made anew: what was asked for came after other numbers.
-      this.#isAnother ||= isAnother;
-      this.#frontEnd = came;
+    this.#answer = data;
+    if (data === undefined) {
       this.#forget();
+    } else {
+      this.#takeAnswer(data, atMs);
+    }
+  }
+
+  #takeAnswer(data, atMs) {
+    const from = keyOf(data.front_end);
+    if (this.#last > 0 && (from !== keyOf(this.#source.front_end) || data.last < this.#last)) {
+      // Its memory is another one, or the stream was made anew: what was asked for came after other numbers. What is
+      // shown stays until all are here, which whoever answers then has.
+      this.#passed = data.front_end;
+      this.#last = 0;
       this.samples.path = this.#path();
       this.samples.now();
       return;
     }
-    this.#frontEnd = came;
-    this.#events = [...data.events, ...this.#events].slice(0, LIMIT);
+    if (this.#passed !== null) {
+      this.#answering.note(this.#passed, atMs);
+      this.#passed = null;
+    }
+    this.#answering.note(data.front_end, atMs);
+    const { events, ...source } = data;
+    const fresh = events.map((event) => ({ ...event, key: `${from} ${event.number}`, source }));
+    this.#events = (this.#last > 0 ? [...fresh, ...this.#events] : fresh).slice(0, LIMIT);
+    this.#source = source;
     this.#last = data.last;
     this.samples.path = this.#path();
   }
 
   #forget() {
     this.#events = [];
+    this.#source = null;
     this.#last = 0;
     this.#open = null;
+    this.samples.path = this.#path();
   }
 
   #clicked(action) {
@@ -129,15 +143,15 @@ class Live extends Page {
         this.draw();
         break;
       case "open":
-        this.#open = this.#events.find((each) => each.number === Number(action.dataset.number)) ?? null;
+        this.#open = this.#events.find((each) => each.key === action.dataset.event) ?? null;
         this.draw();
         this.querySelector(".one h2")?.focus();
         break;
       case "close": {
-        const { number: closed } = this.#open;
+        const { key } = this.#open;
         this.#open = null;
         this.draw();
-        this.querySelector(`[data-number="${closed}"]`)?.focus();
+        this.querySelector(`[data-event="${CSS.escape(key)}"]`)?.focus();
         break;
       }
     }
@@ -147,14 +161,13 @@ class Live extends Page {
     const [, isOfKind] = KINDS[this.#kind];
     const found = this.#events.filter((each) => isOfKind(each) && (!this.#text || has(each, this.#text)));
     return [
-      this.#isAnother &&
-        h("p", { class: "note" }, "Another front-end answers now, or it was started anew: these are its events alone."),
+      this.#answering.said(this.samples.atMs, ANOTHER),
       lead(data),
       data.masked.texts && masks(data.masked),
       this.#find(found.length),
-      this.#open && one(this.#open, data),
+      this.#open && one(this.#open),
       found.length
-        ? table("Last events", COLUMNS, found.map((each) => [each.number, row(each, this.#open)]))
+        ? table("Last events", COLUMNS, found.map((each) => [each.key, row(each, this.#open)]))
         : h("p", { class: "note" }, this.#events.length ? "None of the events is like that." : nothing(data)),
     ].filter(Boolean);
   }
@@ -179,6 +192,24 @@ class Live extends Page {
       ),
     );
   }
+}
+
+/** A link to the last events of a stream. */
+export function liveOf(stream) {
+  return h("a", { href: `#/live/${encodeURIComponent(stream)}` }, "Last events of ", stream);
+}
+
+/** Reads an answer. The values of events keep their digits; all other numbers are those of JavaScript. */
+function read(text) {
+  const [found, exact] = [JSON.parse(text), parsed(text)];
+  found.events.forEach((event, place) => {
+    const { fields, reply } = exact.events[place];
+    event.fields = fields;
+    if (reply !== null) {
+      Object.assign(event.reply, { id: reply.id, metrics: reply.metrics });
+    }
+  });
+  return found;
 }
 
 /** The streams to choose from: those that the token may read, and those whose events it may see. */
@@ -224,7 +255,7 @@ function off({ name }) {
 }
 
 function has(event, text) {
-  return JSON.stringify([event.fields, event.text, event.reply, event.problem]).toLowerCase().includes(text);
+  return written([event.fields, event.text, event.reply, event.problem]).toLowerCase().includes(text);
 }
 
 function nameOf({ reply, number: place }) {
@@ -233,12 +264,12 @@ function nameOf({ reply, number: place }) {
 }
 
 function row(event, open) {
-  const isOpen = open?.number === event.number;
+  const isOpen = open?.key === event.key;
   return [
     when(event.at_ms),
     h(
       "button",
-      { type: "button", "data-action": "open", "data-number": event.number, "aria-pressed": String(isOpen) },
+      { type: "button", "data-action": "open", "data-event": event.key, "aria-pressed": String(isOpen) },
       short(nameOf(event)),
     ),
     h("code", null, short(event.fields ? line(event.fields) : (event.text ?? ""))),
@@ -286,11 +317,11 @@ function cameBy({ topic, partition, offset }) {
 }
 
 /** One event in full. */
-function one(event, { derived, masked }) {
-  const { reply, problem: refused } = event;
+function one(event) {
+  const { reply, problem: refused, source: { derived, masked } } = event;
   return h(
     "section",
-    { class: "one", "data-key": `one ${event.number}`, "aria-label": "One event" },
+    { class: "one", "data-key": `one ${event.key}`, "aria-label": "One event" },
     h(
       "header",
       { class: "head" },

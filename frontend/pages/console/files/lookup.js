@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { Digits, parsed, written } from "./exact.js";
 import { number } from "./format.js";
 import { Page } from "./page.js";
-import { copyable, lacking, shown, standing, table, when } from "./parts.js";
+import { choice, copyable, lacking, noStream, shown, standing, table, when } from "./parts.js";
 import { Poll } from "./poll.js";
 import { addressOf, curlOf, lookUp, pythonOf, questionOf, valueOf } from "./question.js";
 
@@ -131,10 +131,8 @@ class Lookup extends Page {
       this.head("Look up", this.streams),
       h("p", { class: "lead" }, "What the metrics of a card, a merchant, or whatever a stream groups by are now."),
       ...shown(this.streams, "streams", ({ streams }) => {
-        if (!streams.length) {
-          return [h("p", { class: "note" }, "There is no stream yet that this token may read.")];
-        }
-        return [h("ul", null, streams.map(({ name }) => h("li", { "data-key": name }, lookUp(name))))];
+        const names = streams.map(({ name }) => name);
+        return choice(names, (name) => lookUp(name), noStream(this.who));
       }),
     ];
   }
@@ -193,7 +191,7 @@ class Lookup extends Page {
       "div",
       { class: "field", "data-key": `field ${name}` },
       h("label", { for: type === "boolean" ? choiceId : textId }, h("code", null, name), " ", h("small", null, type)),
-      choice({ id: choiceId, "aria-label": `${name} of the key` }, ["", ...kinds, "null"], kind),
+      select({ id: choiceId, "aria-label": `${name} of the key` }, ["", ...kinds, "null"], kind),
       type !== "boolean" && typing(text, type === "string", isWord ? "" : String(value)),
       this.#wrong(name),
     );
@@ -267,7 +265,7 @@ class Lookup extends Page {
   }
 }
 
-function choice(attributes, kinds, chosen) {
+function select(attributes, kinds, chosen) {
   const options = kinds.map((each) => h("option", { value: each, selected: each === chosen }, each || "left out"));
   return h("select", attributes, options);
 }

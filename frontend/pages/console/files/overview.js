@@ -1,16 +1,16 @@
 // How a server stands now: warnings, the cluster, the traffic of each stream, metrics that warm, the front-end.
 
+import { Answering, process } from "./answering.js";
 import { mayReadSome } from "./api.js";
 import { Begin } from "./begin.js";
 import { h } from "./dom.js";
-import { bytes, counted, duration, number, share, time } from "./format.js";
+import { bytes, counted, duration, number, share } from "./format.js";
 import { Page } from "./page.js";
-import { bar, figures, nothingToRead, sentence, shown, table, when } from "./parts.js";
+import { bar, figures, nothingToRead, sentence, shown, table } from "./parts.js";
 import { traffic } from "./traffic.js";
 
 const EVERY_MS = 1_000;
-// How long it is said that another front-end answers: until the windows of one that has just begun are full.
-const SAID_MS = 60_000;
+const ANOTHER = "Each counts by itself, so all rates here are the new one's, and begin with it.";
 const ROWS_MAX = 100;
 const WARMING = [["Metric", "name"], ["Stream", "name"], ["How far"]];
 const COPIES = {
@@ -24,8 +24,7 @@ const COPIES = {
 const NODES = { away: "bad", draining: "off" };
 
 class Overview extends Page {
-  #frontEnd = null;
-  #change = null;
+  #answering = new Answering();
 
   begin() {
     this.live = this.poll("/v1/live", EVERY_MS);
@@ -40,37 +39,17 @@ class Overview extends Page {
 
   #all(live) {
     const sees = live.process !== undefined;
+    this.#answering.note(live.front_end, this.live.atMs);
     return [
       source(live.front_end),
-      this.#another(live.front_end),
+      this.#answering.said(this.live.atMs, ANOTHER),
       warnings(live),
       live.cluster && this.#cluster(live, live.cluster),
       live.cluster && unanswered(live.cluster),
       this.#streams(live.streams),
       this.#warming(live),
-      sees ? this.#process(live, live.process) : lacking(),
+      sees ? this.#process(live, live.process) : withoutScope(),
     ].flat();
-  }
-
-  /** Says for a while that another front-end answers than before, or the same one since it was started again. */
-  #another(now) {
-    const before = this.#frontEnd;
-    this.#frontEnd = now;
-    if (before !== null && (before.name !== now.name || before.started_ms !== now.started_ms)) {
-      this.#change = { before, atMs: this.live.atMs };
-    }
-    if (this.#change === null || this.live.atMs - this.#change.atMs > SAID_MS) {
-      return false;
-    }
-    return h(
-      "p",
-      { class: "note", role: "status", "data-key": "another" },
-      `Since ${time(this.#change.atMs).local.slice(11)} another process answers than before: `,
-      ...process(now),
-      ". It was ",
-      ...process(this.#change.before),
-      ". Each counts by itself, so all rates here are the new one's, and begin with it.",
-    );
   }
 
   /** How long ago something was so, by the clock of the server. */
@@ -154,13 +133,8 @@ function section(key, title, standing, ...content) {
   return h("section", { "data-key": key }, h("header", { class: "head" }, h("h2", null, title), standing), content);
 }
 
-/** Names a process, and when it was started. */
-function process({ name, started_ms }) {
-  return [h("b", null, name), ", started ", when(started_ms)];
-}
-
 function source(frontEnd) {
-  return h("p", { class: "lead" }, "Counts and latencies of the front-end ", ...process(frontEnd), ".");
+  return h("p", { class: "lead" }, "Counts and latencies of the front-end ", process(frontEnd), ".");
 }
 
 /** What somebody should see to, each with the page that shows more of it. */
@@ -227,9 +201,9 @@ function warmingRow({ stream, name, filled }) {
   return [`${stream} ${name}`, cells];
 }
 
-function lacking() {
+function withoutScope() {
   const said = "The front-end, its disk and the cluster are not shown: this token lacks the scope ";
-  return h("p", { class: "note", "data-key": "lacking" }, said, h("code", null, "metrics"), ".");
+  return h("p", { class: "note", "data-key": "without scope" }, said, h("code", null, "metrics"), ".");
 }
 
 customElements.define("console-begin", Begin);

@@ -22,9 +22,9 @@ export class Page extends HTMLElement {
     this.#polls.forEach((each) => each.stop());
   }
 
-  /** Makes a poll that runs while the page is shown. */
-  poll(path, everyMs) {
-    const made = new Poll(path, everyMs, () => this.isConnected && this.draw());
+  /** Makes a poll that runs while the page is shown. asked: more for `ask`. */
+  poll(path, everyMs, asked) {
+    const made = new Poll(path, everyMs, () => this.isConnected && this.draw(), asked);
     this.#polls.push(made);
     return made;
   }

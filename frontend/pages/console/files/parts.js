@@ -1,6 +1,6 @@
 // What several pages show: ages, times, problems, tables, texts to copy.
 
-import { mayWith } from "./api.js";
+import { mayReadSome, mayWith } from "./api.js";
 import { h, seen, update } from "./dom.js";
 import { duration, time } from "./format.js";
 
@@ -190,6 +190,20 @@ export function nothingToRead() {
     h("strong", null, "This token may not see any stream"),
     h("p", null, "It lacks the scope ", h("code", null, "read:STREAM"), "."),
   );
+}
+
+/** What stands in place of streams where a token sees none. */
+export function noStream(who) {
+  const overview = h("a", { href: "#/overview" }, "overview");
+  const none = () => h("p", { class: "note" }, "There is no stream yet. The ", overview, " has three ways to begin.");
+  return mayReadSome(who) ? none() : nothingToRead();
+}
+
+/** Streams to choose from. link: makes the link of one by its name.  none: what stands there if there is none. */
+export function choice(names, link, none) {
+  return names.length
+    ? h("ul", { class: "choice" }, names.map((name) => h("li", { "data-key": name }, link(name))))
+    : none;
 }
 
 /** Text to copy, whole, with its button. */

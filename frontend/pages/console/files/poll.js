@@ -21,6 +21,7 @@ export class Poll {
   #changed;
   #ends = null;
   #wake = () => {};
+  #isWanted = false;
   #failures = 0;
 
   /** changed: is called at each change of what is known.  asked: more for `ask`. */
@@ -50,13 +51,15 @@ export class Poll {
     this.#wake();
   }
 
-  /** Asks at once. */
+  /** Asks at once; while a request is under way, or its answer is taken, once that is done. */
   now() {
+    this.#isWanted = true;
     this.#wake();
   }
 
   async #run(signal) {
     while (!signal.aborted) {
+      this.#isWanted = false;
       if (!document.hidden) {
         await this.#once(signal);
         if (signal.aborted) {
@@ -64,7 +67,7 @@ export class Poll {
         }
         this.#changed();
       }
-      await (signal.aborted || this.#wait());
+      await (signal.aborted || this.#isWanted || this.#wait());
     }
   }
 

@@ -1,6 +1,6 @@
 // A form for a query: what it would add, its error at its place, its TOML, and an order to register it.
 
-import { DisconnectedError, ask, may } from "./api.js";
+import { DisconnectedError, ask, mayWith } from "./api.js";
 import { h, seen, update } from "./dom.js";
 import { counted, number } from "./format.js";
 import { copyable, problem, sentence, table } from "./parts.js";
@@ -131,7 +131,7 @@ export class Query extends HTMLElement {
   }
 
   get #mayRegister() {
-    return may(this.who, `define:${this.name}`) || may(this.who, "define:*");
+    return mayWith(this.who, "define", this.name);
   }
 
   // --- what is shown --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import { Answered } from "./answered.js";
 import { deadOf } from "./dead.js";
 import { h } from "./dom.js";
 import { counted, number, percent, share } from "./format.js";
+import { liveOf } from "./live.js";
 import { Page } from "./page.js";
 import { bar, figures, quiet, shown, standing, table, when } from "./parts.js";
 import { Plan } from "./plan.js";
@@ -86,7 +87,7 @@ class Stream extends Page {
     // Each has a key, so that the form, in which somebody types, is never moved.
     const about = shown(this.stream, `the stream ${name}`, settings);
     return [
-      section("stream", back, this.head(name, this.stream), links(name, this.stream.data), about),
+      section("stream", back, this.head(name, this.stream), this.#links(name), about),
       section("metrics", head("Metrics", this.metrics), shown(this.metrics, "its metrics", (each) => this.#list(each))),
       this.#answered,
       section("more", h("h2", null, "More metrics")),
@@ -102,12 +103,21 @@ class Stream extends Page {
     ];
   }
 
+  #links(name) {
+    return h("p", { class: "links" }, liveOf(name), lookUp(name), (this.#live?.topics ?? null) !== null && deadOf(name));
+  }
+
+  /** What /v1/live has of the stream; undefined where it is not known. */
+  get #live() {
+    return this.live.data?.streams.find(({ name }) => name === this.rest[0]);
+  }
+
   #list({ metrics }) {
     if (!metrics.length) {
       return h("p", { class: "note" }, "It has no metric yet.");
     }
     const found = this.#found(metrics);
-    const nulls = this.live.data?.streams.find(({ name }) => name === this.rest[0])?.nulls;
+    const nulls = this.#live?.nulls;
     const rows = found.slice(0, ROWS_MAX).map((each) => [each.name, metricRow(this.rest[0], each, nulls?.shares[each.name])]);
     return [
       h(
@@ -130,10 +140,6 @@ class Stream extends Page {
 
 function section(key, ...content) {
   return h("section", { "data-key": key }, content);
-}
-
-function links(name, stream) {
-  return h("p", { class: "links" }, lookUp(name), stream?.input?.topics && deadOf(name));
 }
 
 function head(title, poll) {

@@ -1,9 +1,8 @@
 // The streams that there are.
 
-import { mayReadSome } from "./api.js";
 import { h } from "./dom.js";
 import { Page } from "./page.js";
-import { nothingToRead, quiet, shown, table } from "./parts.js";
+import { noStream, quiet, shown, table } from "./parts.js";
 
 const EVERY_MS = 5_000;
 const NAMES_MAX = 12;
@@ -24,15 +23,10 @@ class Streams extends Page {
         if (streams.length) {
           return [table("Streams", STREAMS, streams.map((each) => [each.name, streamRow(each)]))];
         }
-        return [mayReadSome(this.who) ? noStream() : nothingToRead()];
+        return [noStream(this.who)];
       }),
     ];
   }
-}
-
-function noStream() {
-  const overview = h("a", { href: "#/overview" }, "overview");
-  return h("p", { class: "note" }, "There is no stream yet. The ", overview, " has three ways to begin.");
 }
 
 function streamRow(stream) {
