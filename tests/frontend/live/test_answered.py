@@ -61,10 +61,8 @@ class Scene:
     def lately(self, metric: str) -> dict[str, Any]:
         found = self.answered.lately("s", metric)
         assert found is not None
-        assert AnsweredMetric.model_validate({"name": metric, **found}).model_dump(by_alias=True) == {
-            "name": metric,
-            **found,
-        }
+        told = {"name": metric, "front_end": {"name": "f", "started_ms": NOW_MS}, **found}
+        assert AnsweredMetric.model_validate(told).model_dump(by_alias=True) == told
         return found
 
     def shares(self) -> Mapping[str, float]:
