@@ -135,6 +135,8 @@ def _to_named_topics(secured: Secured, http: httpx.Client, number: int) -> None:
             until(lambda: all(log.end_offset(topic, 0) > 0 for topic in NAMED.values()))
             (reply,) = log.read(NAMED["topic"], 0, 0, 1, 1 << 20).values()
             assert json.loads(reply)["metrics"]["everyone"] == number + 1
+        read = http.get(f"/v1/streams/{STREAM}/dead")
+        assert NAMED["dead"] in [each["topic"] for each in read.json()["letters"]], read.text
     finally:
         client.close()
     assert http.patch(f"/v1/streams/{STREAM}", json={"output": None}).status_code == 200
