@@ -155,14 +155,10 @@ def _metrics_of(entry: StreamEntry, parts: Parts) -> list[MetricStatus]:
     """Return the metrics of a stream, each with its state. Raises TransportError."""
     warming = parts.task_states.warming(entry)
     metrics = [
-        MetricStatus(
-            name,
-            add.metric.sql,
-            add.metric.home,
-            name in warming,
-            parts.task_states.filled(entry, name) if name in warming else 1.0,
-            add.metric.resolved.outdated_zones,
-            add.metric.resolved.group_by,
+        MetricStatus.of(
+            add.metric,
+            warming=name in warming,
+            filled=parts.task_states.filled(entry, name) if name in warming else 1.0,
         )
         for name, add in entry.metrics.items()
     ]

@@ -125,47 +125,36 @@ class Samples:
         offsets: of their records.
         """
         try:
-            return self._of_topic(stream, created, replies, accepted, where, offsets)
+            entry = self._entry(stream, created)
+            if entry is None:
+                return []
+            rows = self.ring(entry).choose(replies, self._now_s())
+            if not rows:
+                return []
+            mask, at_ms = self.masks.of(entry), self._now_ms()
+            made = []
+            for row, values in zip(rows, self._fields_of(entry).of(accepted, rows)):
+                fields, reply = _encode(values), replies[row]
+                status = reply.status if isinstance(reply, Problem) else 200
+                kept = fields if len(fields) <= TEXT_BYTES_MAX else None
+                made.append(
+                    Sample(
+                        at_ms,
+                        _told(reply),
+                        status,
+                        None,
+                        kept,
+                        len(fields),
+                        mask,
+                        entry.mapped,
+                        where=where,
+                        offset=offsets[row],
+                    )
+                )
+            return made
         except Exception as error:  # noqa: BLE001 - the replies are written without it
             self._note_defect(stream, error)
             return []
-
-    def _of_topic(
-        self,
-        stream: str,
-        created: int,
-        replies: Sequence[Reply | Problem],
-        accepted: AcceptedBatch,
-        where: TopicPartition,
-        offsets: Sequence[int],
-    ) -> list[Sample]:
-        entry = self._entry(stream, created)
-        if entry is None:
-            return []
-        rows = self.ring(entry).choose(replies, self._now_s())
-        if not rows:
-            return []
-        mask, at_ms = self.masks.of(entry), self._now_ms()
-        made = []
-        for row, values in zip(rows, self._fields_of(entry).of(accepted, rows)):
-            fields, reply = _encode(values), replies[row]
-            status = reply.status if isinstance(reply, Problem) else 200
-            kept = fields if len(fields) <= TEXT_BYTES_MAX else None
-            made.append(
-                Sample(
-                    at_ms,
-                    _told(reply),
-                    status,
-                    None,
-                    kept,
-                    len(fields),
-                    mask,
-                    entry.mapped,
-                    where=where,
-                    offset=offsets[row],
-                )
-            )
-        return made
 
     def put(self, stream: str, created: int, samples: Sequence[Sample]) -> None:
         """Put events that `of_topic` has returned into the ring of their stream."""

@@ -225,11 +225,7 @@ class Engine:
         Raises DifferentDefinitionsError if something differs from what is registered; nothing has changed then.
         """
         wanted = evolution.read_definitions(definitions)
-
-        def missing() -> list[Change]:
-            return evolution.missing(self._streams.catalog, wanted)
-
-        made = self._changed(missing)
+        made = self._changed(lambda: evolution.missing(self._streams.catalog, wanted))
         if wait:
             for stream in wanted.streams:
                 self.wait_until_warm(stream)
@@ -283,10 +279,8 @@ class Engine:
     @as_engine_errors()
     def explain(self, stream: str, sql: str) -> dict[str, Any]:
         """Return the plan of a stream as it would be with a query's metrics. Nothing is registered."""
-        with self._call():
-            catalog = self._streams.catalog
-            metrics = evolution.metrics_of_query(catalog, stream, sql)
-            return explained(catalog.streams[stream], metrics)
+        catalog = self.catalog()
+        return explained(catalog.streams[stream], evolution.metrics_of_query(catalog, stream, sql))
 
     def add_metrics(self, stream: str, sql: str, wait: bool = True) -> list[str]:
         """Register a query's metrics. Returns their names once they answer; with wait=False at once."""

@@ -378,16 +378,7 @@ def _cold(task: TaskProcessor) -> list[Warm]:
 
 def _standing(metric: MetricDefinition, filled_of: Sequence[tuple[str, Mapping[str, float]]]) -> MetricStatus:
     shares = [of[metric.name] for home, of in filled_of if home == metric.home and metric.name in of]
-    resolved, filled = metric.resolved, min(shares, default=1.0)
-    return MetricStatus(
-        metric.name,
-        metric.sql,
-        metric.home,
-        bool(shares),
-        filled,
-        resolved.outdated_zones,
-        resolved.group_by,
-    )
+    return MetricStatus.of(metric, warming=bool(shares), filled=min(shares, default=1.0))
 
 
 def describe(change: Change) -> str:

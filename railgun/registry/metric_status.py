@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
+from railgun.catalog.model import MetricDefinition
 from railgun.catalog.registrations import Registrations
 
 
@@ -25,6 +27,20 @@ class MetricStatus:
     filled: float
     outdated_zones: tuple[str, ...] = ()
     key: tuple[str, ...] | None = ()
+
+    @classmethod
+    def of(cls, metric: MetricDefinition, *, warming: bool, filled: float) -> Self:
+        """Return the status of a metric of a query."""
+        resolved = metric.resolved
+        return cls(
+            metric.name,
+            metric.sql,
+            metric.home,
+            warming,
+            filled,
+            resolved.outdated_zones,
+            resolved.group_by,
+        )
 
 
 def with_derived(registered: Registrations, metrics: Sequence[MetricStatus]) -> list[MetricStatus]:
