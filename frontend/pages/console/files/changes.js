@@ -61,7 +61,7 @@ class Changes extends Page {
         "p",
         { class: "more", "data-key": "support" },
         h("button", { type: "button", "data-action": "bundle", disabled: askedMs !== null }, "Support bundle"),
-        askedMs === null && h("span", { class: "quiet" }, says),
+        askedMs === null && quiet(says),
         askedMs !== null && h("console-wait", { at: askedMs, what: "making the bundle" }),
       ),
       refused && problem(refused, "the support bundle"),

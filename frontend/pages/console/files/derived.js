@@ -1,6 +1,7 @@
 // The derived metrics of one reply as a tree: each node has its own value in that reply.
 
 import { h } from "./dom.js";
+import { quiet } from "./parts.js";
 
 const NODES_MAX = 500;
 
@@ -51,15 +52,15 @@ class Tree {
   #value(name) {
     const { reply, fields } = this.event;
     if (this.masked.metrics.includes(name) || this.masked.fields.includes(name)) {
-      return h("span", { class: "quiet" }, "masked");
+      return quiet("masked");
     }
     if (reply.warming?.includes(name)) {
       return h("span", { class: "state off" }, "warming");
     }
     const found = [reply.metrics, fields ?? {}].find((each) => Object.hasOwn(each, name));
     if (found === undefined) {
-      return h("span", { class: "quiet" }, "not in this reply");
+      return quiet("not in this reply");
     }
-    return found[name] === null ? h("span", { class: "quiet" }, "null") : h("b", null, String(found[name]));
+    return found[name] === null ? quiet("null") : h("b", null, String(found[name]));
   }
 }

@@ -2,9 +2,9 @@
 
 import { h } from "./dom.js";
 import { Digits, parsed, written } from "./exact.js";
-import { number } from "./format.js";
+import { number, share } from "./format.js";
 import { Page } from "./page.js";
-import { choice, copyable, lacking, noStream, shown, standing, table, when } from "./parts.js";
+import { choice, copyable, lacking, noStream, quiet, shown, standing, table, when } from "./parts.js";
 import { Poll } from "./poll.js";
 import { addressOf, curlOf, lookUp, pythonOf, questionOf, valueOf } from "./question.js";
 
@@ -280,7 +280,7 @@ function typing(attributes, isText, value) {
 
 function valueShown(value) {
   if (value === null) {
-    return h("span", { class: "quiet" }, "null");
+    return quiet("null");
   }
   if (value instanceof Digits) {
     return grouped(value.text);
@@ -302,7 +302,7 @@ function notes({ warming, partial }, metric, name) {
 }
 
 function warmth(metric) {
-  return metric?.warming ? `warming, ${Math.floor(100 * metric.filled)} %` : "warming";
+  return metric?.warming ? `warming, ${share(metric.filled)}` : "warming";
 }
 
 /** How far the task of a partitioner was. */

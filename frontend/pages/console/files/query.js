@@ -3,7 +3,7 @@
 import { DisconnectedError, ask, mayWith } from "./api.js";
 import { h, seen, update } from "./dom.js";
 import { counted, number } from "./format.js";
-import { copyable, problem, sentence, table } from "./parts.js";
+import { copyable, problem, quiet, sentence, table } from "./parts.js";
 import { drawn, leaves } from "./plan.js";
 import { metricsToml, streamToml } from "./toml.js";
 
@@ -335,7 +335,7 @@ function newRow({ name, aggregate, type, home, window, predicate, fields, isNew 
     h("code", null, name),
     h("code", null, computed),
     type,
-    home === undefined ? h("span", { class: "quiet" }, "derived") : h("code", null, home),
+    home === undefined ? quiet("derived") : h("code", null, home),
     window === undefined ? "" : h("code", null, window),
     isNew
       ? h("span", { class: "state good" }, "new")
