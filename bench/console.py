@@ -13,11 +13,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from bench.children import ChildFailedError
 from bench.command_line import Case, measure
@@ -25,11 +24,11 @@ from bench.http_run import Target, check
 from bench.report import Report
 from bench.service import Service
 from bench.unit_cases import THROUGHPUT
+from tests.browser.chromium import launched
 
 _STREAMS, _QUERIES = 50, 10
 _AGGREGATES = "count(*) AS n_{0}, sum(amount) AS sum_{0}, avg(amount) AS avg_{0}, max(amount) AS max_{0}"
 _PAGES, _EVENTS_PER_S, _LOOKED_AT_S, _WARM_EVENTS = 100, 500, 30.0, 50_000
-_FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
 def _definitions(streams: int) -> str:
@@ -50,17 +49,11 @@ def _definitions(streams: int) -> str:
     return "".join(found)
 
 
-@contextmanager
-def _chromium() -> Iterator[Browser]:
+def _chromium() -> AbstractContextManager[Browser]:
     found = shutil.which("chromium")
     if found is None:
         raise ChildFailedError("there is no chromium; install it (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(_FLAGS), headless=True)
-        try:
-            yield browser
-        finally:
-            browser.close()
+    return launched(found)
 
 
 def _shown_ms(page: Page, streams: int) -> float:

@@ -26,6 +26,13 @@ def chromium() -> Iterator[Browser]:
         if os.environ.get("CI") == "true":
             pytest.fail(_MISSING)
         pytest.skip(_MISSING)
+    with launched(found) as browser:
+        yield browser
+
+
+@contextmanager
+def launched(found: str) -> Iterator[Browser]:
+    """The browser of a file, headless."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=list(_FLAGS), headless=True)
         try:

@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,22 +17,6 @@ from tests.frontend.serving import Server, server, until
 
 ZONE = "Asia/Kolkata"
 CHANGES = 230
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without tokens, with payments."""
-    with server(tmp_path_factory.mktemp("opened") / "data") as found:
-        found.define(PAYMENTS)
-        yield found
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with tokens and two streams."""
-    with server(tmp_path_factory.mktemp("guarded") / "data", tokens=tokens()) as found:
-        found.define(PAYMENTS + FOREIGN_STREAM)
-        yield found
 
 
 # --- the frame --------------------------------------------------------------------------------------

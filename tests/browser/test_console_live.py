@@ -13,14 +13,12 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from railgun.config.settings import ConsoleSettings
-from railgun.kernels import load_all
-from reservoir.native.jit import is_image
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.some_cluster import HOSTILE
 from tests.browser.test_console_access import found as wrong_for_axe
 from tests.frontend.access.callers import FOREIGN_STREAM, secret, token, tokens
 from tests.frontend.kafka.cluster import LocalCluster
-from tests.frontend.serving import Server, server, until
+from tests.frontend.serving import Server, load_kernels, server, until
 from tests.frontend.topics.input_topic import InputTopic
 from tests.frontend.topics.test_input_topic import define
 
@@ -65,8 +63,7 @@ def event(number: int, **more: Any) -> dict[str, Any]:
 
 
 def serving(folder: Path, *masks: str, samples: int = 100, **http: Any) -> AbstractContextManager[Server]:
-    if not is_image():
-        load_all()  # else the first request may time out
+    load_kernels()
     console = ConsoleSettings(samples=samples, masks=masks)
     return server(folder / "data", console=console, timeout_ms=60_000, **http)
 

@@ -11,34 +11,14 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from railgun.engine.engine import Engine
-from railgun.kernels import load_all
-from reservoir.native.jit import is_image
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.some_cluster import HOSTILE
 from tests.browser.some_live import ROUTE, STARTED_MS, Fed, live, stream, troubled, warming, windows
-from tests.frontend.access.callers import FOREIGN_STREAM, secret, tokens
+from tests.frontend.access.callers import secret
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server, until
 
 ANOTHER = "another process answers than before"
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without tokens, with payments."""
-    with server(tmp_path_factory.mktemp("opened") / "data") as found:
-        found.define(PAYMENTS)
-        if not is_image():
-            load_all()  # else the first request may time out
-        yield found
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with tokens and two streams."""
-    with server(tmp_path_factory.mktemp("guarded") / "data", tokens=tokens()) as found:
-        found.define(PAYMENTS + FOREIGN_STREAM)
-        yield found
 
 
 @pytest.fixture

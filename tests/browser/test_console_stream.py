@@ -13,7 +13,7 @@ from railgun.cli.main import main
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.some_cluster import HOSTILE
 from tests.browser.some_live import Fed, live, stream, windows
-from tests.frontend.access.callers import FOREIGN_STREAM, secret, tokens
+from tests.frontend.access.callers import secret, tokens
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server, until
 
@@ -31,12 +31,10 @@ def opened(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with tokens and two streams."""
-    with server(tmp_path_factory.mktemp("guarded") / "data", tokens=tokens()) as found:
-        found.define(PAYMENTS + FOREIGN_STREAM)
-        found.client.headers["Authorization"] = f"Bearer {secret('all')}"
-        yield found
+def guarded(guarded: Server) -> Server:
+    """A server with tokens and two streams. Its client sends the token that may do everything."""
+    guarded.client.headers["Authorization"] = f"Bearer {secret('all')}"
+    return guarded
 
 
 def form(shown: Tab) -> Locator:

@@ -17,6 +17,8 @@ from frontend.http.service import Service, listen
 from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings, Settings
 from railgun.config.shown import settings_shown
 from railgun.engine.engine import Engine
+from railgun.kernels import load_all
+from reservoir.native.jit import is_image
 
 PATIENCE_S = 60.0
 
@@ -57,6 +59,12 @@ class Server:
     def define(self, definitions: str) -> None:
         self.engine().apply(definitions)
         self.backend.running.refresh()
+
+
+def load_kernels() -> None:
+    """Load them all, unless they come as one image: else the first request may time out."""
+    if not is_image():
+        load_all()
 
 
 @contextmanager

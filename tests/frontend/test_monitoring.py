@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from railgun.kernels import load_all
 from railgun.telemetry.families import SERVED
-from reservoir.native.jit import is_image
-from tests.frontend.serving import Server, server, until
+from tests.frontend.serving import Server, load_kernels, server, until
 
 PAYMENTS = """
 [streams.payments]
@@ -33,8 +31,7 @@ NOW_MS = 1_700_000_000_000
 @pytest.fixture(scope="module")
 def payments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with server(tmp_path_factory.mktemp("payments") / "data", in_flight_limit_events=50) as running:
-        if not is_image():
-            load_all()  # else the first request may time out
+        load_kernels()
         running.define(PAYMENTS)
         yield running
 

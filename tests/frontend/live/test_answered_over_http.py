@@ -1,32 +1,17 @@
 """Shares of nulls in `/v1/live`, and what a metric was answered lately, of a running server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from railgun.client.client import Client
 from railgun.config.settings import ConsoleSettings
-from railgun.kernels import load_all
-from reservoir.native.jit import is_image
-from tests.frontend.access.callers import FOREIGN, bearer, guarded, secret
+from tests.frontend.access.callers import FOREIGN, bearer, secret
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server, until
 
 PLACE = "/v1/streams/payments"
 Event = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        guarded(tmp_path_factory.mktemp("answered") / "data", patch) as made,
-    ):
-        if not is_image():
-            load_all()  # else the first request may time out
-        yield made
 
 
 def shares(running: Server, name: str = "all") -> dict[str, float]:

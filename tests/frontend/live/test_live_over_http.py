@@ -2,33 +2,18 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import railgun
 from frontend.live import models
 from railgun.engine.engine import Engine
-from railgun.kernels import load_all
-from reservoir.native.jit import is_image
-from tests.frontend.access.callers import FOREIGN, OWN, bearer, guarded
+from tests.frontend.access.callers import FOREIGN, OWN, bearer
 from tests.frontend.conftest import PAYMENTS, Payments
 from tests.frontend.serving import Server, server, until
 
 EVENTS = "/v1/streams/payments/events"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        guarded(tmp_path_factory.mktemp("live") / "data", patch) as made,
-    ):
-        if not is_image():
-            load_all()  # else the first request may time out
-        yield made
 
 
 def live(running: Server, name: str = "all") -> dict[str, Any]:

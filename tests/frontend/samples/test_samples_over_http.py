@@ -13,9 +13,7 @@ from frontend.pages.samples import models
 from frontend.samples import values
 from frontend.samples.samples import SHOWN_TEXT_BYTES_MAX, TEXT_BYTES_MAX
 from railgun.config.settings import ConsoleSettings
-from railgun.kernels import load_all
-from reservoir.native.jit import is_image
-from tests.frontend.serving import Server, server, until
+from tests.frontend.serving import Server, load_kernels, server, until
 
 STREAM = """
 [streams.payments]
@@ -62,8 +60,7 @@ def running(tmp_path: Path) -> Iterator[Server]:
 
 
 def serving(folder: Path, *masks: str, samples: int = 50) -> AbstractContextManager[Server]:
-    if not is_image():
-        load_all()  # else the first request may time out
+    load_kernels()
     return server(folder / "data", console=ConsoleSettings(samples=samples, masks=masks), timeout_ms=60_000)
 
 
