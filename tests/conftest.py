@@ -18,8 +18,9 @@ from tests import counts, temporary
 from tests.broker import own_topics, shared_broker
 from tests.broker.quick_broker import quick_broker
 from tests.counts import FIRST_SEED, examples
+from tests.reports import Teller, encodable
 from tests.scheduling import GroupStealing
-from tests.watchdog import Teller, Watchdog
+from tests.watchdog import Watchdog
 
 # Kept whatever the environment says: each worker, and each of a hundred processes, would compile all sources anew.
 sys.dont_write_bytecode = False
@@ -117,6 +118,11 @@ def pytest_collection_finish() -> None:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupStealing | None:
     return GroupStealing(config, log) if config.getvalue("dist") == "worksteal" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, object, object]:
+    return encodable((yield))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -32,17 +32,3 @@ class Watchdog:
             return (yield)
         finally:
             faulthandler.cancel_dump_traceback_later()
-
-
-class Teller:
-    """A plugin of the run itself: tells a failure when it happens, as a run may be ended before its summary."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._plugins = config.pluginmanager
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            terminal = self._plugins.getplugin("terminalreporter")
-            terminal.ensure_newline()
-            terminal.write_sep("_", report.nodeid)
-            terminal.write_line(report.longreprtext)
