@@ -46,7 +46,7 @@ def compile_all(told: Told) -> None:
 
     A process that fails says why on stderr. Raises SystemExit then.
     """
-    if is_image():
+    if is_image() or kernel_image.is_there():
         return
     with compiling_alone(told.waits):
         # Another process may have made it meanwhile. An image that is not whole is made again.

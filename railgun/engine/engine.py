@@ -280,7 +280,8 @@ class Engine:
     def explain(self, stream: str, sql: str) -> dict[str, Any]:
         """Return the plan of a stream as it would be with a query's metrics. Nothing is registered."""
         catalog = self.catalog()
-        return explained(catalog.streams[stream], evolution.metrics_of_query(catalog, stream, sql))
+        metrics = evolution.metrics_of_query(catalog, stream, sql)
+        return explained(catalog.streams[stream], metrics)
 
     def add_metrics(self, stream: str, sql: str, wait: bool = True) -> list[str]:
         """Register a query's metrics. Returns their names once they answer; with wait=False at once."""
