@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from bench.peers import flink_over
 from bench.peers.packages import lacking, pinned
 
-OURS = "railgun_unit"
+OURS = ("railgun_unit", "railgun_engine")
+"""This engine, which is measured beside every peer: one task alone, and as a library with JSON in and out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def _flink(name: str, backend: str) -> Peer:
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        Peer(OURS, "bench.peers.railgun_unit"),
+        *(Peer(name, f"bench.peers.{name}") for name in OURS),
         Peer("dict_deque", "bench.peers.dict_deque"),
         _packaged("duckdb_batch", "bench.peers.duckdb_batch", "duckdb"),
         _packaged("polars_batch", "bench.peers.polars_batch", "polars"),

@@ -5,8 +5,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.children import ChildFailedError
-from bench.peers.catalog import OURS, PEERS, Peer
-from bench.peers.measuring import Figures, WrongValuesError, boundary_shift_ms, disorder, measured
+from bench.peers.catalog import Peer
+from bench.peers.measuring import (
+    Figures,
+    WrongValuesError,
+    beside_ours,
+    boundary_shift_ms,
+    disorder,
+    measured,
+)
 from bench.peers.results import known
 from bench.peers.work import Work
 from bench.report import Report
@@ -29,7 +36,7 @@ class KeptRun:
         if why := peer.missing():
             self._skip(peer.name, why)
             return
-        shifts_ms = {name: self._shift_ms(of) for name, of in {OURS: PEERS[OURS], peer.name: peer}.items()}
+        shifts_ms = {name: self._shift_ms(of) for name, of in beside_ours(peer).items()}
         failed = [
             what
             for work in works

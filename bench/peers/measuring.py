@@ -136,13 +136,18 @@ class WarmPeer:
         return compared(exact, read_results(self._task.results, exact))
 
 
+def beside_ours(peer: Peer) -> dict[str, Peer]:
+    """Return a peer and what is measured beside it, by name: this engine, unless the peer is of it."""
+    return {peer.name: peer} | ({} if peer.name in OURS else {name: PEERS[name] for name in OURS})
+
+
 def measured(peer: Peer, work: Work, runs: int, shifts_ms: dict[str, int]) -> Figures:
     """Measure a peer and this engine in turn. Raises ChildFailedError, WrongValuesError.
 
-    shifts_ms: of both, by `boundary_shift_ms`.
+    shifts_ms: of all of them, by `boundary_shift_ms`.
     """
     name = peer.name
-    peers = {name: peer, OURS: PEERS[OURS]}
+    peers = beside_ours(peer)
     names = list(peers)
     taken: dict[str, list[Taken]] = {each: [] for each in names}
     with ExitStack() as stack:
@@ -150,7 +155,8 @@ def measured(peer: Peer, work: Work, runs: int, shifts_ms: dict[str, int]) -> Fi
             each: stack.enter_context(WarmPeer(peers[each], work, runs, shifts_ms[each])) for each in names
         }
         for run in range(runs):
-            for each in names if run % 2 == 0 else reversed(names):
+            first = run % len(names)
+            for each in names[first:] + names[:first]:
                 taken[each].append(warm[each].measure())
         found = {each: warm[each].comparison() for each in names}
     for each, comparison in found.items():
@@ -161,10 +167,12 @@ def measured(peer: Peer, work: Work, runs: int, shifts_ms: dict[str, int]) -> Fi
         "exact_share": found[name].exact / found[name].events,
         "largest_error": found[name].largest_error,
     }
-    if name != OURS:
-        for key, cost in (("ours_over", _seconds), ("ours_over_by_cpu", _cpu_s)):
-            pairs = zip(taken[name], taken[OURS], strict=True)
-            figures |= _spread(key, [cost(theirs) / cost(ours) for theirs, ours in pairs])
+    for ours in names[1:]:
+        pairs = list(zip(taken[name], taken[ours], strict=True))
+        figures |= _spread(f"{ours}_over", [_seconds(theirs) / _seconds(of_us) for theirs, of_us in pairs])
+        figures[f"{ours}_over_by_cpu"] = statistics.median(
+            _cpu_s(theirs) / _cpu_s(of_us) for theirs, of_us in pairs
+        )
     return figures
 
 

@@ -13,9 +13,16 @@ from bench.unit_task import Answering, WarmTask
 from railgun.task.replies import Replies
 from railgun.wire.reply import decode_reply
 
-_BATCH = 2048
+BATCH = 2048
 _LATENESS_MS = 1_000
 _BLOCK_BYTES = 8 << 20
+
+
+def workload_of(task: Task) -> Workload:
+    """Return the stream and the metrics of a task."""
+    over = tuple(f"SLIDING {window_ms} MILLISECONDS" for window_ms in task.windows_ms)
+    lateness = f"{max(task.disorder_ms, _LATENESS_MS)}ms"
+    return Workload(over, max(task.windows_ms), Payments(0), 0, lateness=lateness)
 
 
 class _Keeping(Answering):
@@ -35,10 +42,7 @@ class RailgunUnit:
     """A task in a folder of its own. Results are written to the file between measurements."""
 
     def __init__(self, task: Task) -> None:
-        over = tuple(f"SLIDING {window_ms} MILLISECONDS" for window_ms in task.windows_ms)
-        lateness = f"{max(task.disorder_ms, _LATENESS_MS)}ms"
-        workload = Workload(over, max(task.windows_ms), Payments(0), 0, lateness=lateness)
-        self._warm = WarmTask(workload, _read(task))
+        self._warm = WarmTask(workload_of(task), _read(task))
         self._keeping = _Keeping(self._warm)
         self._results = task.results.open("w", encoding="utf-8")
 
@@ -50,7 +54,7 @@ class RailgunUnit:
         def process() -> None:
             self._warm.answer = self._keeping
             for records in made:
-                self._warm.feed(records, _BATCH)
+                self._warm.feed(records, BATCH)
 
         return process
 
