@@ -37,8 +37,9 @@ def _packaged(name: str, module: str, package: str) -> Peer:
     return Peer(name, module, package=package, batch=True, missing=lambda: lacking(package))
 
 
-def _flink(name: str, backend: str) -> Peer:
-    return Peer(name, "bench.peers.flink_over", (backend,), flink_over.PACKAGE, missing=flink_over.missing)
+def _flink(name: str, backend: str, setup: str) -> Peer:
+    arguments, package = (backend, setup), flink_over.PACKAGE
+    return Peer(name, "bench.peers.flink_over", arguments, package, missing=flink_over.missing)
 
 
 PEERS: dict[str, Peer] = {
@@ -48,8 +49,10 @@ PEERS: dict[str, Peer] = {
         Peer("dict_deque", "bench.peers.dict_deque"),
         _packaged("duckdb_batch", "bench.peers.duckdb_batch", "duckdb"),
         _packaged("polars_batch", "bench.peers.polars_batch", "polars"),
-        _flink("flink_heap", "hashmap"),
-        _flink("flink_rocksdb", "rocksdb"),
+        _flink("flink_heap", "hashmap", "vanilla"),
+        _flink("flink_heap_tuned", "hashmap", "tuned"),
+        _flink("flink_rocksdb", "rocksdb", "vanilla"),
+        _flink("flink_rocksdb_tuned", "rocksdb", "tuned"),
     )
 }
 

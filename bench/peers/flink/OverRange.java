@@ -26,11 +26,12 @@ import org.apache.flink.types.Row;
 /**
  * Sums, counts and averages per card over sliding windows, by Flink SQL's OVER aggregation with a RANGE of row time.
  *
- * <p>Arguments: the events (NDJSON), the file for results (CSV), the state backend, how far watermarks are behind
- * events in ms, the folder for state, and each window in ms. For a line "N" on the standard input it says that it is
- * ready; after the next line N more events are let through, and it says so when their results are written.
+ * <p>Arguments: the events (NDJSON), the file for results (CSV), how far watermarks are behind events in ms, and each
+ * window in ms. For a line "N" on the standard input it says that it is ready; after the next line N more events are
+ * let through, and it says so when their results are written.
  */
 public final class OverRange {
+  private static final String PREFIX = "flink.";
   private static final Semaphore ALLOWED = new Semaphore(0);
   private static final Object PROGRESS = new Object();
   private static long written = 0;
@@ -104,16 +105,14 @@ public final class OverRange {
     }
   }
 
-  private static Configuration configuration(String backend, String folder) {
+  /** The system properties that begin with "flink." are Flink's configuration. */
+  private static Configuration configuration() {
     Configuration configuration = new Configuration();
-    configuration.setString("state.backend.type", backend);
-    configuration.setString("state.backend.rocksdb.localdir", folder);
-    configuration.setString("io.tmp.dirs", folder);
-    configuration.setString("parallelism.default", "1");
-    configuration.setString("pipeline.auto-watermark-interval", "0 ms");
-    configuration.setString("execution.buffer-timeout.interval", "0 ms");
-    configuration.setString("taskmanager.memory.managed.size", "512m");
-    configuration.setString("rest.bind-address", "127.0.0.1");
+    for (String name : System.getProperties().stringPropertyNames()) {
+      if (name.startsWith(PREFIX)) {
+        configuration.setString(name.substring(PREFIX.length()), System.getProperty(name));
+      }
+    }
     return configuration;
   }
 
@@ -144,8 +143,7 @@ public final class OverRange {
   }
 
   private static JobClient started(String[] arguments) throws Exception {
-    Configuration configuration = configuration(arguments[2], arguments[4]);
-    StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(1, configuration);
+    StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(1, configuration());
     StreamTableEnvironment tables = StreamTableEnvironment.create(environment);
     RowTypeInfo type =
         new RowTypeInfo(
@@ -154,7 +152,7 @@ public final class OverRange {
             },
             new String[] {"tx_id", "ts", "card", "merchant", "amount"});
     DataStream<Row> events = environment.addSource(new Events(arguments[0]), "events", type);
-    long behind = Long.parseLong(arguments[3]);
+    long behind = Long.parseLong(arguments[2]);
     String watermark = behind == 0 ? "ts" : "ts - " + interval(behind);
     Schema schema =
         Schema.newBuilder()
@@ -166,7 +164,7 @@ public final class OverRange {
             .watermark("ts", watermark)
             .build();
     tables.createTemporaryView("events", events, schema);
-    tables.toDataStream(tables.sqlQuery(query(arguments, 5))).addSink(new Results()).name("results");
+    tables.toDataStream(tables.sqlQuery(query(arguments, 3))).addSink(new Results()).name("results");
     return environment.executeAsync("peers");
   }
 
