@@ -68,9 +68,18 @@ class RunningPeer:
         root = psutil.Process(self._child.process.pid)
         cpu_s, written, resident = 0.0, 0, 0
         for process in (root, *root.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
+            with suppress(psutil.NoSuchProcess, OSError):
                 times = process.cpu_times()
-                cpu_s += times.user + times.system + times.children_user + times.children_system
+                cpu_s += _cpu_s(process.pid) + times.children_user + times.children_system
                 written += process.io_counters().write_chars
                 resident += process.memory_info().rss
         return _Usage(cpu_s, written, resident)
+
+
+def _cpu_s(pid: int) -> float:
+    """Return the processor time of a process and all its threads, ended ones too, in finer steps than /proc has.
+
+    Raises OSError if the process is gone.
+    """
+    # Linux numbers the clock of a process by its id: clock_getcpuclockid(3), which Python lacks.
+    return time.clock_gettime((~pid << 3) | 2)
