@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from bench.children import ChildFailedError
@@ -9,7 +10,6 @@ from bench.peers.catalog import Peer
 from bench.peers.measuring import (
     Figures,
     WrongValuesError,
-    beside_ours,
     boundary_shift_ms,
     disorder,
     measured,
@@ -24,11 +24,11 @@ _SHIFT = "boundary_shift_ms"
 class KeptRun:
     """The measurements of one report's scale and number of runs.
 
-    folder: of the file.  again: measure what is known, too.
+    folder: of the file.  beside: what is measured beside every peer.  again: measure what is known, too.
     """
 
-    def __init__(self, report: Report, folder: Path, again: bool) -> None:
-        self._report, self._folder, self._again = report, folder, again
+    def __init__(self, report: Report, folder: Path, beside: Sequence[Peer], again: bool) -> None:
+        self._report, self._folder, self._beside, self._again = report, folder, beside, again
         self._kept = known({"runs": report.runs, "scale": report.scale}, folder)
 
     def measure(self, peer: Peer, works: Sequence[Work]) -> None:
@@ -36,23 +36,22 @@ class KeptRun:
         if why := peer.missing():
             self._skip(peer.name, why)
             return
-        shifts_ms = {name: self._shift_ms(of) for name, of in beside_ours(peer).items()}
-        failed = [
-            what
-            for work in works
-            if not self._measure(what := f"{peer.name}.{work.name}", peer, work, shifts_ms)
-        ]
+        peers = [peer, *(self._beside if peer not in self._beside else ())]
+        shifts_ms = {each.name: self._shift_ms(each) for each in peers}
+        failed = []
+        for work in works:
+            what = f"{peer.name}.{work.name}"
+            runs = self._report.runs
+            if not self._attempt(what, peer, partial(measured, peers, work, runs, shifts_ms)):
+                failed.append(what)
         self._report.figures |= self._kept.figures
         if failed:
             raise ChildFailedError(f"no figures of {', '.join(failed)}")
 
     def _shift_ms(self, peer: Peer) -> int:
-        if not self._attempt(peer.name, peer, lambda: _of_few_events(peer)):
+        if not self._attempt(peer.name, peer, partial(_of_few_events, peer)):
             raise ChildFailedError(self._kept.not_run[peer.name])
         return int(self._kept.figures[f"{peer.name}.{_SHIFT}"])
-
-    def _measure(self, what: str, peer: Peer, work: Work, shifts_ms: dict[str, int]) -> bool:
-        return self._attempt(what, peer, lambda: measured(peer, work, self._report.runs, shifts_ms))
 
     def _attempt(self, what: str, peer: Peer, measuring: Callable[[], Figures]) -> bool:
         """Measure something unless it is known, and print its figures. Returns whether there are any."""

@@ -2,14 +2,14 @@
 
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.peers.catalog import OURS, PEERS, Peer
+from bench.peers.catalog import Peer
 from bench.peers.events import (
     BOUNDARY_WINDOW_MS,
     DISORDER_MS,
@@ -136,23 +136,17 @@ class WarmPeer:
         return compared(exact, read_results(self._task.results, exact))
 
 
-def beside_ours(peer: Peer) -> dict[str, Peer]:
-    """Return a peer and what is measured beside it, by name: this engine, unless the peer is of it."""
-    return {peer.name: peer} | ({} if peer.name in OURS else {name: PEERS[name] for name in OURS})
+def measured(peers: Sequence[Peer], work: Work, runs: int, shifts_ms: Mapping[str, int]) -> Figures:
+    """Measure peers in turn, and return the figures of the first, with its ratios to the others.
 
-
-def measured(peer: Peer, work: Work, runs: int, shifts_ms: dict[str, int]) -> Figures:
-    """Measure a peer and this engine in turn. Raises ChildFailedError, WrongValuesError.
-
-    shifts_ms: of all of them, by `boundary_shift_ms`.
+    shifts_ms: by name, as `boundary_shift_ms` has found them.  Raises ChildFailedError, WrongValuesError.
     """
-    name = peer.name
-    peers = beside_ours(peer)
-    names = list(peers)
+    by_name = {peer.name: peer for peer in peers}
+    name, *others = names = list(by_name)
     taken: dict[str, list[Taken]] = {each: [] for each in names}
     with ExitStack() as stack:
         warm = {
-            each: stack.enter_context(WarmPeer(peers[each], work, runs, shifts_ms[each])) for each in names
+            each: stack.enter_context(WarmPeer(by_name[each], work, runs, shifts_ms[each])) for each in names
         }
         for run in range(runs):
             first = run % len(names)
@@ -167,11 +161,13 @@ def measured(peer: Peer, work: Work, runs: int, shifts_ms: dict[str, int]) -> Fi
         "exact_share": found[name].exact / found[name].events,
         "largest_error": found[name].largest_error,
     }
-    for ours in names[1:]:
-        pairs = list(zip(taken[name], taken[ours], strict=True))
-        figures |= _spread(f"{ours}_over", [_seconds(theirs) / _seconds(of_us) for theirs, of_us in pairs])
-        figures[f"{ours}_over_by_cpu"] = statistics.median(
-            _cpu_s(theirs) / _cpu_s(of_us) for theirs, of_us in pairs
+    for other in others:
+        pairs = list(zip(taken[name], taken[other], strict=True))
+        figures |= _spread(
+            f"{other}_over", [_seconds(theirs) / _seconds(of_other) for theirs, of_other in pairs]
+        )
+        figures[f"{other}_over_by_cpu"] = statistics.median(
+            _cpu_s(theirs) / _cpu_s(of_other) for theirs, of_other in pairs
         )
     return figures
 

@@ -16,7 +16,6 @@ from bench.peers.work import WORKS
 
 BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
 NOTHING = "No run is kept here yet.\n"
-_SHORT = {name: name.removeprefix("railgun_") for name in OURS}
 _SPEED = (
     "work",
     "system",
@@ -24,8 +23,7 @@ _SPEED = (
     "processor µs",
     "bytes written",
     "MiB",
-    "ours over it",
-    "by processor",
+    *(f"{name.removeprefix('railgun_')} over it" for name in OURS),
     "exact",
 )
 _DISORDER = ("system", "w is told as", "answered", "right on arrival", "right in the end")
