@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 DEMO_STAMP := $(VENV)/.demo-setup-done
 
-.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-spark bench-quick bench-compare upgrade-check
+.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-peers peers-setup bench-spark bench-quick bench-compare upgrade-check
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -92,6 +92,7 @@ lock: setup  ## resolve the dependencies anew and pin them with their hashes
 	@$(PIP_COMPILE) --constraint requirements-dev.lock --extra engine --extra demo --build-deps-for editable \
 	  --output-file requirements-demo.lock pyproject.toml
 	@$(PIP_COMPILE) --constraint requirements-dev.lock --extra engine --output-file requirements.lock pyproject.toml
+	@$(PIP_COMPILE) --output-file bench/peers/requirements.lock bench/peers/requirements.in
 
 RUNS ?= 3
 EVENTS ?= 1000000
@@ -119,6 +120,21 @@ bench-values: setup kernels  ## how fast values without an event are beside even
 
 bench-failover: setup kernels  ## how long answers are away when nodes are killed, stopped, emptied, on a local broker: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.failover --runs $(RUNS) --scale $(SCALE)
+
+PEERS_STAMP := .cache/peers/.setup-done
+
+peers-setup: $(PEERS_STAMP)  ## the other engines of bench-peers, in a folder of their own
+
+$(PEERS_STAMP): bench/peers/requirements.lock $(DEMO_STAMP)
+	@echo "Fetching the other engines of bench-peers, 0.4 GB: this takes some minutes."
+	@rm -rf .cache/peers/packages
+	@$(PIP_INSTALL) --require-hashes --no-deps --target .cache/peers/packages -r bench/peers/requirements.lock
+	@touch $@
+
+# What cannot be fetched is named as not run.
+bench-peers: setup kernels  ## this engine beside others on the same events (Java 17): ONLY=flink_heap WORK=one_10 RUNS=3 SCALE=1
+	@$(MAKE) --no-print-directory peers-setup || true
+	@$(BIN)/python -m bench.peers --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY)) $(if $(WORK),--work $(WORK))
 
 bench-quick: setup kernels  ## every figure at a small scale: does it run, roughly how fast
 	@$(BENCH_UNIT) --runs 1 --scale 0.02

@@ -12,10 +12,16 @@ from bench.report import Report
 Case = Callable[[Report], None]
 
 
-def measure(bench: str, about: str | None, cases: Mapping[str, Case]) -> int:
+def measure(
+    bench: str,
+    about: str | None,
+    cases: Mapping[str, Case],
+    configure: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
+) -> int:
     """Run `python -m bench.<bench>`: measure the named cases, print the figures. Returns 1 if a case failed.
 
     about: for `--help`.  cases: by the name that `--only` takes; a bench of one case has no such option.
+    configure: adds options of the bench's own, which are in `Report.options`.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m bench.{bench}",
@@ -30,10 +36,11 @@ def measure(bench: str, about: str | None, cases: Mapping[str, Case]) -> int:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="measured events, seconds and long windows, as a multiple"
     )
+    configure(parser)
     arguments = parser.parse_args()
     end_in_order()
     compile_all()
-    report = Report(arguments.runs, arguments.scale)
+    report = Report(arguments.runs, arguments.scale, options=arguments)
     chosen: Sequence[str] = getattr(arguments, "only", None) or list(cases)
     failed = False
     print(f"at the start: {load()}")

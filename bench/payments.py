@@ -195,13 +195,14 @@ def write(payments: Payments, path: Path, progress: Callable[[int], None] = lamb
         encoder = msgspec.json.Encoder()
         with path.open("wb") as file:
             for batch in blocks(payments):
-                file.write(encoder.encode_lines(_with_integer_times(batch).to_pylist()))
+                file.write(encoder.encode_lines(with_integer_times(batch).to_pylist()))
                 progress(batch.num_rows)
     else:
         raise ValueError(f"{path}: the suffix says the format: .parquet, .ndjson or .jsonl")
 
 
-def _with_integer_times(batch: Any) -> Any:
+def with_integer_times(batch: Any) -> Any:
+    """Return a batch whose timestamps are integers, in ms."""
     columns = [
         column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in batch.columns
     ]

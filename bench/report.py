@@ -1,6 +1,7 @@
 """The figures of a bench by key, and the lines that show them to people."""
 
 import statistics
+from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,11 +14,15 @@ Measured = dict[str, list[dict[str, Any]]]
 
 @dataclass(slots=True)
 class Report:
-    """The figures of one run of a bench. runs: of each measurement.  scale: of events and seconds; 1 is a whole run."""
+    """The figures of one run of a bench.
+
+    runs: of each measurement.  scale: of events and seconds; 1 is a whole run.  options: of the command line.
+    """
 
     runs: int
     scale: float
     figures: dict[str, float] = field(default_factory=dict)
+    options: Namespace = field(default_factory=Namespace)
 
     def note(self, key: str, values: Sequence[float], digits: int = 0, remark: str = "") -> None:
         """Note a figure, the median of values, and print it with the spread."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.payments import blocks
 from bench.process import drop_page_cache, resident_bytes
 from bench.records import RecordMaker
 from bench.unit_cases import CHECK_EVENTS, Workload
@@ -44,9 +45,12 @@ class Answering:
 
 
 class WarmTask:
-    """A task in a folder of its own, removed by `close`. Fill its windows with `warm_up` before measuring."""
+    """A task in a folder of its own, removed by `close`. Fill its windows with `warm_up` before measuring.
 
-    def __init__(self, workload: Workload) -> None:
+    events: blocks of payments to process, in place of those that the workload describes.
+    """
+
+    def __init__(self, workload: Workload, events: Iterable[Any] | None = None) -> None:
         self.workload = workload
         definitions = parse_definitions(workload.definitions)
         (stream,) = definitions.streams.values()
@@ -57,7 +61,7 @@ class WarmTask:
         changes: list[Change] = [PutStream(1, stream, 1)]
         changes += [AddMetric(place, metric) for place, metric in enumerate(definitions.metrics, 2)]
         self.control(changes)
-        self.records = RecordMaker(workload.payments, stream)
+        self.records = RecordMaker(blocks(workload.payments) if events is None else events, stream)
         self.answer = Answering(self.task)
 
     def control(self, changes: Iterable[Change]) -> None:

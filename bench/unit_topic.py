@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench.command_line import measure
 from bench.kafka import running_broker, write_blocks
+from bench.payments import blocks
 from bench.records import RecordMaker
 from bench.report import Report
 from bench.unit_cases import THROUGHPUT, Workload
@@ -47,9 +48,8 @@ def unit_per_s(address: str, prefix: str, folder: Path, workload: Workload) -> f
     with KafkaTransport(settings) as log, KafkaRegistry(settings, prefix) as registry:
         registry.change(lambda catalog: missing(catalog, definitions))
         log.create_topic(topics.replies(_FRONT_END), 1)
-        write_blocks(
-            log, where, RecordMaker(workload.payments, stream).take(workload.warm_up + workload.measured)
-        )
+        made = RecordMaker(blocks(workload.payments), stream)
+        write_blocks(log, where, made.take(workload.warm_up + workload.measured))
         with _unit(address, prefix, folder):
             return _rate(log, TopicPartition(topics.positions, 0), workload.warm_up, log.end_offset(*where))
 

@@ -45,7 +45,7 @@ def test_a_window_that_is_not_full_is_no_steady_state() -> None:
 
 def test_records_do_not_depend_on_how_they_are_taken() -> None:
     (stream,) = parse_definitions(SMALL.definitions).streams.values()
-    whole, parts = (RecordMaker(replace(SMALL.payments, events=70_000), stream) for _ in range(2))
+    whole, parts = (RecordMaker(blocks(replace(SMALL.payments, events=70_000)), stream) for _ in range(2))
     at_once = [record for block in whole.take(70_000) for record in block.to_list()]
     bit_by_bit = [
         record for size in (1, 65_534, 2, 4_463) for b in parts.take(size) for record in b.to_list()

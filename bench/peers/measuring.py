@@ -1,0 +1,194 @@
+"""Measures a peer: where its window ends, what it makes of ties and disorder, and how fast it is beside this engine."""
+
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.peers.catalog import Peer
+from bench.peers.events import (
+    BOUNDARY_WINDOW_MS,
+    DISORDER_MS,
+    Events,
+    first_of,
+    in_disorder,
+    in_order,
+    on_boundaries,
+    write_lines,
+)
+from bench.peers.exact import Comparison, Expected, Values, compared, read_results
+from bench.peers.process import RunningPeer, Taken
+from bench.peers.protocol import AGGREGATES, Task
+from bench.peers.work import Work
+
+Figures = dict[str, float]
+
+_RUN_SECONDS = 30.0
+_RUN_EVENTS_FLOOR = 1_000
+_COMPARED_CARDS = 50
+_COMPARED_EVENTS = 500
+
+
+class WrongValuesError(Exception):
+    """A peer's values are not the exact ones, so its speed says nothing."""
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="railgun-peers-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def _results(peer: Peer, made: list[Any], windows_ms: tuple[int, ...], disorder_ms: int) -> dict[str, Values]:
+    """Have a peer process a few events, and return all its results."""
+    events = Events.of(made)
+    with _folder() as folder:
+        task = Task(folder / "events.ndjson", folder / "results.csv", windows_ms, disorder_ms, folder)
+        write_lines(made, task.events)
+        with RunningPeer(peer.module, peer.arguments, task) as running:
+            running.take(len(events))
+        return read_results(task.results, events.ids)
+
+
+def boundary_shift_ms(peer: Peer) -> int:
+    """Return how much less than w a peer has to be told for a window (T - w, T]: 0, or 1 if its windows hold both ends.
+
+    Raises WrongValuesError if neither is so.
+    """
+    made = on_boundaries()
+    events = Events.of(made)
+    got = _results(peer, made, (BOUNDARY_WINDOW_MS, BOUNDARY_WINDOW_MS - 1), 0)
+    expected = Expected(events, [BOUNDARY_WINDOW_MS])
+    exact = {id_: expected.on_arrival(place) for place, id_ in enumerate(events.ids)}
+    for shift_ms in (0, 1):
+        columns = slice(shift_ms * len(AGGREGATES), (shift_ms + 1) * len(AGGREGATES))
+        found = compared(exact, {id_: values[columns] for id_, values in got.items()})
+        if found.right == found.events:
+            return shift_ms
+    raise WrongValuesError(f"{peer.name}: its window of w or w - 1 ms is not (T - w, T]: {found}")
+
+
+def disorder(peer: Peer, shift_ms: int) -> Figures:
+    """Return which share of events at equal times, or out of order, has a result, and which is right in two senses."""
+    made = in_disorder()
+    events = Events.of(made)
+    got = _results(peer, made, (BOUNDARY_WINDOW_MS - shift_ms,), DISORDER_MS)
+    expected = Expected(events, [BOUNDARY_WINDOW_MS])
+    on_arrival = compared(_exact(events, range(len(events)), expected.on_arrival), got)
+    in_the_end = compared(_exact(events, range(len(events)), expected.in_the_end), got)
+    return {
+        "disorder_answered_share": on_arrival.answered / on_arrival.events,
+        "disorder_right_on_arrival_share": on_arrival.right / on_arrival.events,
+        "disorder_right_in_the_end_share": in_the_end.right / in_the_end.events,
+    }
+
+
+def _exact(events: Events, places: Any, values: Callable[[int], Values]) -> dict[str, Values]:
+    return {events.ids[place]: values(place) for place in places}
+
+
+class WarmPeer:
+    """A peer whose window is full of a work's events. To be used in a `with` statement."""
+
+    def __init__(self, peer: Peer, work: Work, runs: int, shift_ms: int) -> None:
+        self._peer, self._work, self._shift_ms = peer, work, shift_ms
+        self._events = work.held + work.measured * (1 if peer.batch else runs)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "WarmPeer":
+        with ExitStack() as stack:
+            folder = stack.enter_context(_folder())
+            windows_ms = tuple(window_ms - self._shift_ms for window_ms in self._work.windows_ms)
+            self._task = Task(folder / "events.ndjson", folder / "results.csv", windows_ms, 0, folder)
+            self._made = first_of(in_order(self._work), self._events)
+            write_lines(self._made, self._task.events)
+            peer = self._peer
+            self._running = stack.enter_context(RunningPeer(peer.module, peer.arguments, self._task))
+            self._warmed = self._running.take(self._events if peer.batch else self._work.held)
+            self._taken = self._warmed.events
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def measure(self) -> Taken:
+        """Process as many events as are measured, or fewer if they would take long."""
+        if self._peer.batch:
+            return self._running.take(self._events)
+        quick = int(self._warmed.events / self._warmed.seconds * _RUN_SECONDS)
+        events = min(self._work.measured, max(quick, _RUN_EVENTS_FLOOR))
+        self._taken += events
+        return self._running.take(events)
+
+    def comparison(self) -> Comparison:
+        """Compare the results of some cards, from where the window was full, and end the process."""
+        self._running.__exit__(None, None, None)
+        events = Events.of(self._made)
+        places = np.arange(self._work.held, self._taken)
+        places = places[events.cards[places] < _COMPARED_CARDS][:_COMPARED_EVENTS]
+        expected = Expected(events, self._work.windows_ms)
+        exact = _exact(events, places.tolist(), expected.on_arrival)
+        return compared(exact, read_results(self._task.results, exact))
+
+
+def measured(peers: Sequence[Peer], work: Work, runs: int, shifts_ms: Mapping[str, int]) -> Figures:
+    """Measure peers in turn, and return the figures of the first, with its ratios to the others.
+
+    shifts_ms: by name, as `boundary_shift_ms` has found them.  Raises ChildFailedError, WrongValuesError.
+    """
+    by_name = {peer.name: peer for peer in peers}
+    name, *others = names = list(by_name)
+    taken: dict[str, list[Taken]] = {each: [] for each in names}
+    with ExitStack() as stack:
+        warm = {
+            each: stack.enter_context(WarmPeer(by_name[each], work, runs, shifts_ms[each])) for each in names
+        }
+        for run in range(runs):
+            first = run % len(names)
+            for each in names[first:] + names[:first]:
+                taken[each].append(warm[each].measure())
+        found = {each: warm[each].comparison() for each in names}
+    for each, comparison in found.items():
+        if comparison.right < comparison.events or not comparison.events:
+            raise WrongValuesError(f"{each}: {comparison}")
+    figures = _figures(taken[name]) | {
+        "compared_events": found[name].events,
+        "exact_share": found[name].exact / found[name].events,
+        "largest_error": found[name].largest_error,
+    }
+    for other in others:
+        pairs = list(zip(taken[name], taken[other], strict=True))
+        figures |= _spread(
+            f"{other}_over", [_seconds(theirs) / _seconds(of_other) for theirs, of_other in pairs]
+        )
+        figures[f"{other}_over_by_cpu"] = statistics.median(
+            _cpu_s(theirs) / _cpu_s(of_other) for theirs, of_other in pairs
+        )
+    return figures
+
+
+def _seconds(taken: Taken) -> float:
+    return taken.seconds / taken.events
+
+
+def _cpu_s(taken: Taken) -> float:
+    return taken.cpu_s / taken.events
+
+
+def _figures(taken: list[Taken]) -> Figures:
+    return {
+        **_spread("events_per_s", [each.events / each.seconds for each in taken]),
+        **_spread("cpu_us_per_event", [_cpu_s(each) * 1e6 for each in taken]),
+        "written_bytes_per_event": statistics.median(each.written_bytes / each.events for each in taken),
+        "rss_mib": max(each.resident_bytes for each in taken) / 2**20,
+        "measured_events": taken[0].events,
+    }
+
+
+def _spread(key: str, values: list[float]) -> Figures:
+    return {key: statistics.median(values), f"{key}_least": min(values), f"{key}_greatest": max(values)}

@@ -1,0 +1,73 @@
+"""The measured side: a peer's process reads how many events to take, says when it is ready, and when they are done.
+
+For each line "N" it prepares, and writes {"ready": N}. After the next line it processes the next N events, writes their
+results out, and writes {"events": N}. It ends with its input.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bench.children import say
+from bench.process import end_in_order
+
+AGGREGATES = ("count", "sum", "avg")
+"""What is written for each window, in this order, behind the id of the event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a peer's process is given.
+
+    events: a file of JSON lines.  results: the CSV file to write, a line for each event: its id, and for each window
+    count, sum and average.  windows_ms: as the peer is to be told them.  disorder_ms: less than this, an event may come
+    behind the time of those before it; 0: they are in order, no two at one time.  folder: for the peer's own files.
+    """
+
+    events: Path
+    results: Path
+    windows_ms: tuple[int, ...]
+    disorder_ms: int
+    folder: Path
+
+    def as_text(self) -> str:
+        """Return the task as one argument of a command line."""
+        return json.dumps(
+            [str(self.events), str(self.results), self.windows_ms, self.disorder_ms, str(self.folder)]
+        )
+
+    @classmethod
+    def of_text(cls, text: str) -> "Task":
+        """Read what `as_text` made."""
+        events, results, windows_ms, disorder_ms, folder = json.loads(text)
+        return cls(Path(events), Path(results), tuple(windows_ms), disorder_ms, Path(folder))
+
+
+class Measured(Protocol):
+    """A peer that was opened for a task."""
+
+    def prepare(self, events: int) -> Callable[[], None]:
+        """Return what processes the next events and writes their results. What is done here is not measured."""
+
+    def close(self) -> None:
+        """Complete the file of results."""
+
+
+def serve(opened: Callable[[Task], Measured]) -> None:
+    """Run a peer's process: its only argument is the task."""
+    end_in_order()
+    peer = opened(Task.of_text(sys.argv[1]))
+    try:
+        for line in sys.stdin:
+            events = int(line)
+            process = peer.prepare(events)
+            say({"ready": events})
+            if not sys.stdin.readline():
+                break
+            process()
+            say({"events": events})
+    finally:
+        peer.close()

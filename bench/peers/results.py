@@ -1,0 +1,111 @@
+"""The file of a run: figures as numbers, why others are missing, the machine; written after each peer, so resumable."""
+
+import hashlib
+import json
+import os
+import platform
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.peers.catalog import java_version
+from bench.revision import commit_of
+
+TREE = Path(__file__).resolve().parent.parent.parent
+FOLDER = TREE / "bench" / "results"
+_DIGEST_CHARACTERS = 8
+
+
+def machine() -> dict[str, Any]:
+    """Return the facts of this machine that figures depend on."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "java": java_version(),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+@dataclass(slots=True)
+class Results:
+    """What is known of one set of parameters on one machine.
+
+    figures: by "peer.figure" and "peer.work.figure", numbers alone.  not_run: why, by "peer" or "peer.work".
+    runs: by the same, when and at which load it was measured, the peer's version, and the commit of this engine.
+    """
+
+    parameters: dict[str, Any]
+    machine: dict[str, Any]
+    figures: dict[str, float] = field(default_factory=dict)
+    not_run: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def has(self, what: str, version: str) -> bool:
+        """Whether something has been measured, of this version."""
+        return self.runs.get(what, {}).get("version") == version
+
+    def note(self, what: str, version: str, figures: dict[str, float]) -> None:
+        """Take figures over in place of what was known."""
+        self._forget(what)
+        self.figures |= {f"{what}.{key}": value for key, value in figures.items()}
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        load = round(os.getloadavg()[0], 2)
+        self.runs[what] = {"at": at, "load_1min": load, "version": version, "commit": commit_of(TREE, "HEAD")}
+
+    def note_missing(self, what: str, why: str) -> None:
+        """Say why something has no figures."""
+        self._forget(what)
+        self.not_run[what] = why
+
+    def _forget(self, what: str) -> None:
+        """Forget its own figures: those of "peer.work" are not those of "peer"."""
+        own = {key for key in self.figures if key.rpartition(".")[0] == what}
+        self.figures = {key: value for key, value in self.figures.items() if key not in own}
+        self.not_run.pop(what, None)
+        self.runs.pop(what, None)
+
+    @property
+    def name(self) -> str:
+        """The file's name, by the parameters and the machine."""
+        described = json.dumps([self.parameters, self.machine], sort_keys=True).encode()
+        return f"peers-{hashlib.sha256(described).hexdigest()[:_DIGEST_CHARACTERS]}.json"
+
+    def write(self, folder: Path) -> None:
+        """Write the file, all of it or nothing."""
+        folder.mkdir(parents=True, exist_ok=True)
+        written = {
+            "bench": "peers",
+            "parameters": self.parameters,
+            "machine": self.machine,
+            "figures": self.figures,
+            "not_run": self.not_run,
+            "runs": self.runs,
+        }
+        partial = folder / f"{self.name}.partial"
+        partial.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        partial.replace(folder / self.name)
+
+
+def read(path: Path) -> Results:
+    """Read a file that `write` made."""
+    read_ = json.loads(path.read_text(encoding="utf-8"))
+    return Results(*(read_[key] for key in ("parameters", "machine", "figures", "not_run", "runs")))
+
+
+def known(parameters: dict[str, Any], folder: Path) -> Results:
+    """Return what is known of these parameters on this machine, be it nothing."""
+    found = Results(parameters, machine())
+    path = folder / found.name
+    return read(path) if path.is_file() else found
