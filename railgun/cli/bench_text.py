@@ -104,7 +104,9 @@ def _notes(outcome: Outcome) -> list[str]:
         notes.append(f"  to answer those of {duration_text(paced.events / paced.rate)}; try a smaller --rate")
     load, cores = outcome.machine["load_1min"], outcome.machine["cores"]
     if load > _BUSY_SHARE * cores:
-        notes.append(f"machine: busy with something else (load {load} at the start, {counted(cores, 'core')})")
+        notes.append(
+            f"machine: busy with something else (load {load} at the start, {counted(cores, 'core')})"
+        )
     late = max(task.late / max(1, task.events) for task in full.tasks)
     if late > _LATE_DOUBT:
         notes.append(f"late: {late:.0%} of the events. Are the files in the order in which events come?")
