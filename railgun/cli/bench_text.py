@@ -107,6 +107,9 @@ def _notes(outcome: Outcome) -> list[str]:
         notes.append(
             f"machine: busy with something else (load {load} at the start, {counted(cores, 'core')})"
         )
+    idle = [task.partitioner for task in full.tasks if not task.events]
+    if idle:
+        notes.append(f"no event has a value of {listed(idle)}, so nothing was done for it")
     late = max(task.late / max(1, task.events) for task in full.tasks)
     if late > _LATE_DOUBT:
         notes.append(f"late: {late:.0%} of the events. Are the files in the order in which events come?")

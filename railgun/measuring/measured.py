@@ -18,6 +18,7 @@ from railgun.ingest.routing import Router
 from railgun.ingest.taken_records import take_records
 from railgun.measuring.answering import Answering
 from railgun.measuring.errors import NoRoomError
+from railgun.plan.program import TIME_MIN
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
@@ -164,6 +165,8 @@ class MeasuredTasks:
     def stored_bytes(self, load: Load) -> float | None:
         """Return how many bytes an event takes on disk in a task; None if too few are there yet to tell."""
         reservoir, who = load.task.reservoir, load.task.identity
+        # Nothing is before this, but the reservoir notes which chunks are on disk by now.
+        reservoir.drop_before(TIME_MIN)
         rows = reservoir.sealed_rows - reservoir.stats().pending_chunks * reservoir.settings.chunk_events
         own = task_folder(self.folder, who.partitioner, who.partition)
         size_bytes = sum(each.stat().st_size for each in own.rglob("*.seg"))

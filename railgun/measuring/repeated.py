@@ -14,6 +14,10 @@ from railgun.wire.schema import WireKind
 from railgun.wire.table_validator import row_number_ids
 from railgun.wording import counted, time_text
 
+# Ids of a span below this, one round behind the other, last for a million rounds. The other is the golden ratio of
+# 64 bits: its multiples are as far apart as can be.
+_SPAN_MAX, _SCATTER = 1 << 43, 0x9E3779B97F4A7C15
+
 
 def round_ms(times: NDArray[np.int64], lateness_ms: int, where: str) -> int:
     """Return how much later the events come in each round: from the first of their times to the last, and one gap.
@@ -88,7 +92,8 @@ class RepeatedEvents:
             return texts, texts
         place = [field.name for field in self.stream.fields].index(str(self.stream.id))
         own = self.events.fields[place].words.view(np.int64)
-        # Sums of ids from all over the 64 bits wrap; that two meet by chance stays as unlikely as before.
-        apart = np.uint64(int(own.max()) - int(own.min()) + 1 & (1 << 64) - 1 or 1)
+        span = int(own.max()) - int(own.min()) + 1
+        # Ids from all over the 64 bits would be spent after a few rounds. Sums wrap then, and meet by chance alone.
+        apart = np.uint64(span if span < _SPAN_MAX else _SCATTER)
         longs = replace(column, words=column.words + rounds.view(np.uint64) * apart)
         return longs_as_text(longs), longs

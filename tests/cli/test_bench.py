@@ -210,6 +210,12 @@ def test_columns_that_are_no_fields_are_told(folder: Path, capsys: pytest.Captur
     assert bench(capsys)["events"]["ignored"] == {"e.ndjson": ["more"]}
 
 
+def test_a_partitioner_that_no_event_has_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "e.ndjson").write_text("".join(line(number, shop=None) for number in range(EVENTS)))
+    assert main(["bench", "d.toml", "e.ndjson", *QUICK]) == 0
+    assert "\nno event has a value of shop, so nothing was done for it\n" in capsys.readouterr().out
+
+
 def test_a_rate_that_is_too_high_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", "d.toml", "e.ndjson", "--seconds", "0.4", "--rate", "1e9"]
     assert main(words) == 0
