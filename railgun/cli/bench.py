@@ -89,17 +89,17 @@ BENCH = Command(
     name="bench",
     summary="measure what the engine does on this machine with your events",
     description=(
-        "Measure for a minute, on your definitions and events: events/s, processor time and bytes of an event,\n"
+        "Measure for a minute on your definitions and events: events/s, processor time and bytes of an event,\n"
         "latency of single events, memory, disk for a year, cores for a peak. Nothing of it stays.\n\n"
         "1. Events are read: as many as N seconds, a million rows or 256 MB allow. Rows that cannot be events\n"
-        "   are left out and counted. They then come again and again, in each round with new ids and with all\n"
-        "   their timestamps later, so what was late, or sent twice, is so in each round.\n"
-        "2. Windows are filled until as many events leave them as come in. If N seconds are too few for that,\n"
-        "   you are told how many events expired for each that came: with fewer than one, figures are too good.\n"
+        "   are left out and counted. The others come again and again, in each round with new ids and with\n"
+        "   all their timestamps later, so what was late, or sent twice, is so in each round.\n"
+        "2. Windows are filled until as many events leave them as come in. If N seconds are too few for it,\n"
+        "   you are told how many expired for each that came: with fewer than one, figures are too good.\n"
         "3. Events are processed as fast as they can be.\n"
         "4. Single events are due at a rate, whether those before are answered or not. Waiting counts.\n\n"
-        "What is measured is one task for each partitioner, in this process, without Kafka and HTTP. Work goes\n"
-        "on in a temporary folder (TMPDIR), which needs 1 GB. Measure on a machine that does nothing else."
+        "What is measured is one task for each partitioner, in this process, without Kafka and HTTP. Work is\n"
+        "done in a temporary folder (TMPDIR), which needs 1 GB. Measure on a machine that is idle otherwise."
     ),
     example="railgun bench definitions.toml events.parquet --stream payments --peak 20000",
     configure=configure,

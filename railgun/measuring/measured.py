@@ -30,7 +30,7 @@ from reservoir.native.jit import keeps_interpreter
 _BATCH_EVENTS = 2048
 # The kernels take only microseconds for so few events, so they keep the interpreter lock, as in an engine.
 _BRIEF_EVENTS = 16
-_ROOM_BYTES = 1 << 30
+_ROOM_BYTES = 1_000_000_000
 _LEFT_BYTES = 256 << 20
 # A front-end that waits for the replies, so that tasks encode them.
 _REPLY_TO = 0

@@ -272,7 +272,7 @@ def test_a_disk_without_room(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
     assert main(["bench", "d.toml", "e.ndjson", *QUICK]) == 2
     message = (
-        f"railgun bench: {temporary}: 0.5 GB are free, and a bench needs 1.1 GB; free some, or name another"
+        f"railgun bench: {temporary}: 0.5 GB are free, and a bench needs 1.0 GB; free some, or name another"
     )
     assert capsys.readouterr().err.splitlines()[-1].startswith(message)
 
