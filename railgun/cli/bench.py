@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import sys
 from pathlib import Path
 
 from railgun.cli.failures import UsageError
@@ -69,20 +70,22 @@ def execute(arguments: argparse.Namespace) -> int:
     compile_beforehand()
     # Modules that have kernels look for the image as they are imported.
     from railgun.cli.bench_text import bench_lines
-    from railgun.cli.progress import PhaseProgress
     from railgun.measuring.bench import Job, run_bench
     from railgun.measuring.report import as_json
 
     events = [Path(each) for each in arguments.events]
     metrics = definitions.metrics_of(stream.name)
     job = Job(stream, metrics, events, arguments.seconds, arguments.rate, arguments.peak)
-    with PhaseProgress() as progress:
-        outcome = run_bench(job, progress)
+    outcome = run_bench(job, _tell)
     if arguments.json:
         print(json.dumps(as_json(outcome)))
     else:
         print("\n".join(bench_lines(outcome)))
     return 0
+
+
+def _tell(phase: str, seconds: float) -> None:
+    print(f"{phase}, for at most {seconds:,g} s", file=sys.stderr)
 
 
 BENCH = Command(

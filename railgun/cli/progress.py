@@ -107,21 +107,3 @@ class PiecesProgress(_Bars):
     def at(self, what: str, done: int, total: int) -> None:
         """Show how many pieces are done. what: the work."""
         self._progress.update(self._task, description=what, completed=done, total=total)
-
-
-class PhaseProgress(_Bars):
-    """A bar for each phase of some work, by its time. Where stderr is no terminal, a line for each."""
-
-    def __init__(self) -> None:
-        super().__init__(TextColumn("[bold]{task.description}"), BarColumn(), TimeRemainingColumn())
-        self._task = self._progress.add_task("starting", total=1.0)
-
-    def begin(self, what: str, seconds: float) -> None:
-        """Begin a phase. seconds: how long it takes at most."""
-        if self._progress.disable:
-            print(f"{what}, for at most {seconds:,.0f} s", file=sys.stderr)
-        self._progress.reset(self._task, description=what, total=seconds)
-
-    def at(self, seconds: float) -> None:
-        """Show how long the phase has lasted."""
-        self._progress.update(self._task, completed=seconds)

@@ -1,22 +1,20 @@
-"""Encodes the replies of a task as a processor unit would, and counts what is in them."""
+"""Encodes the replies of a task as a processor unit would."""
 
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 
 
 class Answering:
-    """Takes replies from a task.
+    """Takes replies from a task. size_bytes: of the reply records so far.
 
-    size_bytes: of the reply records so far. late, duplicates: how many of the events were that.
+    It does no more than a unit does, since single events are measured with it.
     """
 
     def __init__(self, task: TaskProcessor) -> None:
         self._task = task
-        self.size_bytes = self.late = self.duplicates = 0
+        self.size_bytes = 0
 
     def __call__(self, replies: Replies) -> None:
         """Encode replies as a unit does."""
-        self.late += int((replies.late[: replies.n] != 0).sum())
-        self.duplicates += int((replies.duplicate[: replies.n] != 0).sum())
         for _, record in self._task.encode(replies):
             self.size_bytes += len(record)

@@ -8,7 +8,7 @@ from typing import Any
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.measuring.machine import machine_facts
 from railgun.measuring.measured import MeasuredTasks
-from railgun.measuring.phases import Filling, FullSpeed, Paced, Watch, at_a_rate, at_full_speed, fill
+from railgun.measuring.phases import Filling, FullSpeed, Paced, Tell, at_a_rate, at_full_speed, fill
 from railgun.measuring.process import resident_bytes
 from railgun.measuring.repeated import RepeatedEvents
 from railgun.measuring.sample import Sample, read_sample, repeat
@@ -74,22 +74,22 @@ class Outcome:
         return self.paced.cpu_s / self.paced.events
 
 
-def run_bench(job: Job, watch: Watch) -> Outcome:
+def run_bench(job: Job, tell: Tell) -> Outcome:
     """Read, fill, measure. Raises MeasuringError, FileError, OSError, and what tasks raise.
 
     Leaves nothing behind.
     """
     machine = machine_facts()
-    watch.begin("reading events", job.seconds)
+    tell("reading events", job.seconds)
     sample = read_sample(job.stream, job.events, job.seconds)
     repeated = repeat(job.stream, sample, job.rate)
     before_bytes = resident_bytes()
     tasks = MeasuredTasks(job.stream, job.metrics)
     try:
-        filling = fill(tasks, repeated, job.seconds, watch)
-        full_speed = at_full_speed(tasks, repeated, job.seconds, watch)
+        filling = fill(tasks, repeated, job.seconds, tell)
+        full_speed = at_full_speed(tasks, repeated, job.seconds, tell)
         process_bytes = resident_bytes()
-        paced = at_a_rate(tasks, repeated, job.rate, job.seconds, watch)
+        paced = at_a_rate(tasks, repeated, job.rate, job.seconds, tell)
         state_bytes = tasks.state_bytes
     finally:
         tasks.close()

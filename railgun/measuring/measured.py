@@ -21,6 +21,7 @@ from railgun.measuring.errors import NoRoomError
 from railgun.plan.program import TIME_MIN
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
+from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.columns import EventColumns
 from railgun.wire.encode import encode_columns
@@ -55,38 +56,51 @@ class Part:
 
 
 class Load:
-    """One task, and what it has done since `begin_counting`.
+    """One task, and what it was fed since `begin_counting`.
 
+    events, accepted, late, duplicates: how many events it got, and how many of them were that.
     wall_s, cpu_s: the time that it took, and the processor time of the thread that feeds it.
     """
 
     def __init__(self, task: TaskProcessor) -> None:
         self.task, self.partitioner = task, task.identity.partitioner
+        self._answering = Answering(task)
         self.begin_counting()
 
     def begin_counting(self) -> None:
         """Count from 0."""
-        self.answering = Answering(self.task)
-        self.events = self.record_bytes = 0
+        self.events = self.accepted = self.late = self.duplicates = 0
+        self.record_bytes, self._answering.size_bytes = 0, 0
         self.wall_s = self.cpu_s = 0.0
+
+    @property
+    def reply_bytes(self) -> int:
+        """The bytes of the reply records."""
+        return self._answering.size_bytes
 
     def feed(self, records: Records) -> None:
         """Process records in batches, with the background work in between."""
         begun, begun_cpu = perf_counter(), thread_time()
         for first in range(0, len(records), _BATCH_EVENTS):
             part = records.part(first, min(len(records), first + _BATCH_EVENTS))
-            self.task.process(part, self.task.position, self.answering)
+            self.task.process(part, self.task.position, self._take)
             self.task.work()
         self.wall_s += perf_counter() - begun
         self.cpu_s += thread_time() - begun_cpu
-        self.events += len(records)
         self.record_bytes += records.size_bytes
 
     def answer(self, records: Records) -> None:
-        """Process the records of events that came together, and nothing else."""
+        """Process the records of events that came together. Nothing is counted."""
         if len(records):
             with keeps_interpreter if len(records) <= _BRIEF_EVENTS else nullcontext():
-                self.task.process(records, self.task.position, self.answering)
+                self.task.process(records, self.task.position, self._answering)
+
+    def _take(self, replies: Replies) -> None:
+        self.events += replies.n
+        self.accepted += int((replies.accepted[: replies.n] != 0).sum())
+        self.late += int((replies.late[: replies.n] != 0).sum())
+        self.duplicates += int((replies.duplicate[: replies.n] != 0).sum())
+        self._answering(replies)
 
 
 class MeasuredTasks:

@@ -3,11 +3,10 @@
 import gc
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from time import perf_counter, process_time, thread_time
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +23,11 @@ _PACED_EVENTS_MAX = 200_000
 _LOOK_S = 0.5
 
 
-class Watch(Protocol):
-    """Shows how far a bench is."""
+Tell = Callable[[str, float], None]
+"""Called when a phase begins: with its name, and how many seconds it takes at most.
 
-    def begin(self, what: str, seconds: float) -> None:
-        """Take the name of the next phase, and how long it takes at most."""
-
-    def at(self, seconds: float) -> None:
-        """Take how long the phase has lasted."""
+Nothing is shown while a phase lasts: that would be measured too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class TaskLoad:
     events: those that it got. late, duplicates: how many of them were that.
     cpu_s: processor time of the thread that fed it.
     crossed_per_event: for each edge of a window, by how far it is behind the clock: how many events crossed it for
-        each that came.
+        each that was accepted.
     stored_bytes: of an event on disk; None if not known.
     """
 
@@ -118,13 +114,12 @@ class Paced:
         return self.seconds <= 1.05 * self.events / self.rate + 0.1
 
 
-def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, watch: Watch) -> Filling:
+def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tell) -> Filling:
     """Process events until as many leave every window as come in, or until the time or the disk is at its end."""
-    watch.begin("filling the windows", seconds)
+    tell("filling the windows", seconds)
     begun, looked_s, reached_ms, stopped_by = perf_counter(), 0.0, -1, None
     while reached_ms <= tasks.reach_ms or events.position < _WARM_EVENTS:
         lapsed_s = perf_counter() - begun
-        watch.at(lapsed_s)
         if lapsed_s >= seconds:
             stopped_by = "time"
             break
@@ -145,9 +140,9 @@ def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, watch: Wa
     )
 
 
-def at_full_speed(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, watch: Watch) -> FullSpeed:
+def at_full_speed(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tell) -> FullSpeed:
     """Process events as fast as they can be. The time of making their records does not count."""
-    watch.begin("events as fast as they can be", seconds)
+    tell("events as fast as they can be", seconds)
     tasks.begin_counting()
     first, begun, begun_process, making_s = events.position, perf_counter(), process_time(), 0.0
     crossings = [CrossingCount(load.task) for load in tasks.loads]
@@ -158,7 +153,6 @@ def at_full_speed(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, 
             begun_making = thread_time()
             taken = events.take(_PIECE_EVENTS)
             making_s += thread_time() - begun_making + tasks.feed(taken)
-            watch.at(perf_counter() - begun)
     process_s, n = process_time() - begun_process - making_s, events.position - first
     cpu_s = sum(load.cpu_s for load in tasks.loads)
     return FullSpeed(
@@ -174,33 +168,31 @@ def at_full_speed(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, 
 
 
 def _task_load(load: Load, crossings: CrossingCount, stored_bytes: float | None) -> TaskLoad:
-    came = max(1, load.events - load.answering.duplicates)
+    came = max(1, load.accepted)
     return TaskLoad(
         load.partitioner,
         load.events,
-        load.answering.late,
-        load.answering.duplicates,
+        load.late,
+        load.duplicates,
         load.cpu_s,
         load.record_bytes,
-        load.answering.size_bytes,
+        load.reply_bytes,
         {delta: crossed / came for delta, crossed in sorted(crossings.by_delta_ms.items()) if delta},
         stored_bytes,
     )
 
 
-def at_a_rate(
-    tasks: MeasuredTasks, events: RepeatedEvents, rate: float, seconds: float, watch: Watch
-) -> Paced:
+def at_a_rate(tasks: MeasuredTasks, events: RepeatedEvents, rate: float, seconds: float, tell: Tell) -> Paced:
     """Process single events that are due so many times a second, whether earlier ones are answered or not.
 
     What is due at the same time is processed together. An event is answered when all its tasks have answered.
     """
     n = max(1, min(int(rate * seconds), _PACED_EVENTS_MAX))
     parts = tasks.parts(events.take(n))
-    watch.begin(f"single events, {rate:,.0f}/s", n / rate)
+    tell(f"single events, {rate:,g}/s", n / rate)
     with _no_collection():
         begun_cpu = process_time()
-        answered_s = _pace(tasks, parts, n, rate, watch)
+        answered_s = _pace(tasks, parts, n, rate)
         cpu_s = process_time() - begun_cpu
     latencies_ms = np.sort(1000 * (answered_s - np.arange(n) / rate)).tolist()
     # By rank: the least latency that so many of all events do not exceed.
@@ -208,11 +200,11 @@ def at_a_rate(
     return Paced(rate, n, float(answered_s[-1]), cpu_s, p50, p99, p999, latencies_ms[-1])
 
 
-def _pace(tasks: MeasuredTasks, parts: list[Part], n: int, rate: float, watch: Watch) -> NDArray[np.float64]:
+def _pace(tasks: MeasuredTasks, parts: list[Part], n: int, rate: float) -> NDArray[np.float64]:
     """Return when each of n events was answered, in seconds from when the first was due."""
     answered_s = np.zeros(n)
     loads = list(zip(tasks.loads, parts))
-    done, shown_s, start = 0, 0.0, perf_counter()
+    done, start = 0, perf_counter()
     while done < n:
         now_s = perf_counter() - start
         due = min(n, int(now_s * rate) + 1)
@@ -222,9 +214,6 @@ def _pace(tasks: MeasuredTasks, parts: list[Part], n: int, rate: float, watch: W
             answered_s[done:due] = perf_counter() - start
             done = due
         elif not tasks.work():
-            if now_s >= shown_s:
-                watch.at(now_s)
-                shown_s = now_s + _LOOK_S
             time.sleep(max(0.0, done / rate - (perf_counter() - start)))
     return answered_s
 

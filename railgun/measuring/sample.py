@@ -57,7 +57,7 @@ def read_sample(stream: StreamDefinition, paths: Sequence[Path], seconds: float)
             blocks.append(block.events)
             events, size_bytes = events + len(block.events), size_bytes + _bytes_of(block.events)
             if events >= _EVENTS_MAX or size_bytes >= _BYTES_MAX or time.perf_counter() >= until_s:
-                sample.is_whole = files.rows == sample.read
+                sample.is_whole = files.rows == sample.read or block.read_bytes >= files.size_bytes
                 break
         sample.ignored = files.ignored
     if not events:

@@ -44,6 +44,8 @@ sql = "SELECT max(age_ms) AS oldest FROM payments GROUP BY card OVER SLIDING 30 
 [[metrics]]
 sql = "SELECT count_distinct(card) AS cards FROM payments WHERE amount > 3 GROUP BY shop OVER SLIDING 20 SECONDS"
 [[metrics]]
+sql = "SELECT max(ordered) AS newest, first(ts) AS begun FROM payments GROUP BY card OVER SLIDING 9 SECONDS"
+[[metrics]]
 sql = "SELECT count(*) AS ever FROM payments GROUP BY shop OVER INFINITE"
 """  # noqa: E501
 TIMES = ("ts", "ordered")
