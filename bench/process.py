@@ -1,20 +1,11 @@
-"""Measures this process and its machine: memory, the page cache, the load."""
+"""What a bench does with its process and its machine: kernels, the page cache, signals, the load."""
 
 import compileall
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-
-import psutil
-
-
-def resident_bytes() -> int:
-    """Return the memory of this process that is in RAM, after freed memory was given back."""
-    ctypes.CDLL(None).malloc_trim(0)
-    return int(psutil.Process().memory_info().rss)
 
 
 def compile_all() -> None:

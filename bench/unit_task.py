@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter, thread_time
 from typing import Any
@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from bench.payments import blocks
-from bench.process import drop_page_cache, resident_bytes
+from bench.process import drop_page_cache
 from bench.records import RecordMaker
 from bench.unit_cases import CHECK_EVENTS, Workload
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
-from railgun.task.processor import TaskIdentity, TaskProcessor
+from railgun.measuring.answering import Answering
+from railgun.measuring.crossings import CrossingCount
+from railgun.measuring.process import resident_bytes
+from railgun.task.processor import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
@@ -29,19 +32,6 @@ _STEADY_TOLERANCE = 0.1
 
 class UnsteadyError(Exception):
     """The windows are in no steady state: other numbers of events leave them than arrive."""
-
-
-class Answering:
-    """Encodes replies as a processor unit would, and counts their bytes."""
-
-    def __init__(self, task: TaskProcessor) -> None:
-        self._task = task
-        self.size_bytes = 0
-
-    def __call__(self, replies: Replies) -> None:
-        """Encode replies as a unit does."""
-        for _, record in self._task.encode(replies):
-            self.size_bytes += len(record)
 
 
 class WarmTask:
@@ -120,7 +110,7 @@ class WarmTask:
 
     def _check_steady(self) -> None:
         """Count the entries that cross the windows' ends while a few more events arrive."""
-        crossed = _CrossingCount(self.task)
+        crossed = CrossingCount(self.task)
         with crossed:
             for records in self.records.take(CHECK_EVENTS):
                 self.feed(records, _WARM_UP_BATCH)
@@ -134,29 +124,6 @@ class WarmTask:
         """Close the task, and remove its folder."""
         self.task.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-class _CrossingCount:
-    """While it is entered: counts the entries that each advance of the reservoir gives, by edge."""
-
-    def __init__(self, task: TaskProcessor) -> None:
-        self._reservoir, self._edges = task.reservoir, dict(task.runtime.edges)
-        self.by_delta_ms = dict.fromkeys(self._edges, 0)
-
-    def __enter__(self) -> None:
-        advance: Callable[..., int] = self._reservoir.advance
-
-        def counting(*arguments: Any) -> int:
-            complete = advance(*arguments)
-            log = self._reservoir.changelog
-            for delta_ms, edge in self._edges.items():
-                self.by_delta_ms[delta_ms] += int(log.end[edge] - log.start[edge])
-            return complete
-
-        setattr(self._reservoir, "advance", counting)  # noqa: B010 - a method is put before the class's own
-
-    def __exit__(self, *error: object) -> None:
-        del self._reservoir.advance
 
 
 def _no_log(first: int, end: int) -> Iterable[tuple[int, Records]]:

@@ -9,7 +9,8 @@ import pyarrow.json
 from bench.payments import Payments, schema
 from bench.peers.protocol import AGGREGATES, Task, serve
 from bench.unit_cases import Workload
-from bench.unit_task import Answering, WarmTask
+from bench.unit_task import WarmTask
+from railgun.measuring.answering import Answering
 from railgun.task.replies import Replies
 from railgun.wire.reply import decode_reply
 

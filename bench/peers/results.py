@@ -3,16 +3,14 @@
 import hashlib
 import json
 import os
-import platform
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from bench.peers.catalog import java_version
 from bench.revision import commit_of
+from railgun.measuring.machine import machine_facts
 
 TREE = Path(__file__).resolve().parent.parent.parent
 FOLDER = TREE / "bench" / "results"
@@ -21,21 +19,9 @@ _DIGEST_CHARACTERS = 8
 
 def machine() -> dict[str, Any]:
     """Return the facts of this machine that figures depend on."""
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "java": java_version(),
-    }
-
-
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+    facts = machine_facts()
+    own = {key: facts[key] for key in ("processor", "cores", "memory_bytes", "system")}
+    return {**own, "python": facts["versions"]["python"], "java": java_version()}
 
 
 @dataclass(slots=True)

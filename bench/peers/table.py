@@ -57,7 +57,7 @@ def _circumstances(results: Results) -> str:
     machine, parameters = results.machine, results.parameters
     parts = [
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB",
-        f"Linux {machine['kernel']}, Python {machine['python']}, Java {machine['java'] or 'none'}",
+        f"{machine['system']}, Python {machine['python']}, Java {machine['java'] or 'none'}",
         f"scale {parameters['scale']:g}, {parameters['runs']} runs, {_when(results)}",
     ]
     return "; ".join(parts) + "."

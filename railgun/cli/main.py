@@ -10,6 +10,7 @@ from types import FrameType
 
 from railgun.cli.apply import APPLY
 from railgun.cli.backfill import BACKFILL
+from railgun.cli.bench import BENCH
 from railgun.cli.broker import BROKER
 from railgun.cli.cluster import CLUSTER
 from railgun.cli.drain import DRAIN, UNDRAIN
@@ -45,6 +46,7 @@ COMMANDS = (
     LOG,
     TOKEN,
     RUN,
+    BENCH,
     EXPLAIN,
     INSPECT,
     VALIDATE,

@@ -29,7 +29,14 @@ FEW = {
 
 def results() -> Results:
     """A run with two systems, one of which is this engine, and one that did not run."""
-    machine = {"processor": "A", "cores": 2, "memory_bytes": 2**34, "kernel": "6", "python": "3", "java": ""}
+    machine = {
+        "processor": "A",
+        "cores": 2,
+        "memory_bytes": 2**34,
+        "system": "Linux 6 x86_64",
+        "python": "3",
+        "java": "",
+    }
     found = Results({"runs": 3, "scale": 1.0}, machine)
     found.note("railgun_unit.one_10", "", SPEED)
     found.note("duckdb_batch.one_10", "2.0.0", SPEED | RATIOS)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from railgun.catalog.definitions import parse_definitions
-from railgun.engine import offline
+from railgun.engine import offline, offline_tasks
 from railgun.engine.offline import OfflineRun
 from railgun.wire.table_validator import TableValidator
 from railgun.wire.validator import Roles
@@ -65,7 +65,7 @@ def test_a_temporary_folder_is_removed(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_folder_that_cannot_be_used_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offline.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(offline, "open_task", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(offline_tasks, "open_task", lambda *_, **__: 1 / 0)
     known = parse_definitions(case(1, 1).definitions)
     with pytest.raises(ZeroDivisionError):
         OfflineRun(known.streams[STREAM], known.metrics_of(STREAM))

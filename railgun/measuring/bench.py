@@ -1,0 +1,107 @@
+"""Runs a whole bench, and puts what was measured together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.measuring.machine import machine_facts
+from railgun.measuring.measured import MeasuredTasks
+from railgun.measuring.phases import Filling, FullSpeed, Paced, Tell, at_a_rate, at_full_speed, fill
+from railgun.measuring.process import resident_bytes
+from railgun.measuring.repeated import RepeatedEvents
+from railgun.measuring.sample import Sample, read_sample, repeat
+
+_YEAR_S = 365 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a bench measures.
+
+    seconds: how long each phase takes at most. rate: of single events, per second.
+    peak: the events per second for which cores are computed, if any.
+    """
+
+    stream: StreamDefinition
+    metrics: Sequence[MetricDefinition]
+    events: Sequence[Path]
+    seconds: float
+    rate: float
+    peak: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was measured. tasks_bytes: how much more memory the process has than before the tasks were opened."""
+
+    job: Job
+    machine: dict[str, Any]
+    sample: Sample
+    repeated: RepeatedEvents
+    filling: Filling
+    full_speed: FullSpeed
+    paced: Paced
+    process_bytes: int
+    tasks_bytes: int
+    state_bytes: int
+
+    @property
+    def stored_bytes_per_event(self) -> float | None:
+        """The bytes of an event on disk, in all its tasks; None if not known."""
+        found = 0.0
+        for task in self.full_speed.tasks:
+            if task.events and task.stored_bytes is None:
+                return None
+            found += task.events * (task.stored_bytes or 0.0)
+        return found / self.full_speed.events
+
+    @property
+    def year_events(self) -> float:
+        """How many events come in a year, at the mean rate of the files."""
+        return self.repeated.per_s * _YEAR_S
+
+    @property
+    def year_bytes(self) -> float | None:
+        """What the events of a year take on disk, in all tasks, once; None if not known."""
+        stored = self.stored_bytes_per_event
+        return None if stored is None else stored * self.year_events
+
+    @property
+    def paced_cpu_s_per_event(self) -> float:
+        """Processor time of all threads for an event that comes alone, with waking up for it."""
+        return self.paced.cpu_s / self.paced.events
+
+
+def run_bench(job: Job, tell: Tell) -> Outcome:
+    """Read, fill, measure. Raises MeasuringError, FileError, OSError, and what tasks raise.
+
+    Leaves nothing behind.
+    """
+    machine = machine_facts()
+    tell("reading events", job.seconds)
+    sample = read_sample(job.stream, job.events, job.seconds)
+    repeated = repeat(job.stream, sample, job.rate)
+    before_bytes = resident_bytes()
+    tasks = MeasuredTasks(job.stream, job.metrics)
+    try:
+        filling = fill(tasks, repeated, job.seconds, tell)
+        full_speed = at_full_speed(tasks, repeated, job.seconds, tell)
+        process_bytes = resident_bytes()
+        paced = at_a_rate(tasks, repeated, job.rate, job.seconds, tell)
+        state_bytes = tasks.state_bytes
+    finally:
+        tasks.close()
+    return Outcome(
+        job,
+        machine,
+        sample,
+        repeated,
+        filling,
+        full_speed,
+        paced,
+        process_bytes,
+        max(0, process_bytes - before_bytes),
+        state_bytes,
+    )
