@@ -33,7 +33,7 @@ def results() -> Results:
         "processor": "A",
         "cores": 2,
         "memory_bytes": 2**34,
-        "system": "Linux 6 x86_64",
+        "system": "Linux 6",
         "python": "3",
         "java": "",
     }
