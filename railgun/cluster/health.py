@@ -13,6 +13,7 @@ from railgun.cluster.log_room import LogRoom, log_warning, short_logs
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import NodeRecord
+from railgun.cluster.silence import ENDED_LATELY_S
 from railgun.wording import counted
 
 # The most names that are shown.
@@ -98,6 +99,11 @@ def warnings(
     for record in nodes:
         if record.unread:
             yield f"{record.name} follows an older plan: {record.unread}"
+        for each in record.ended:
+            yield (
+                f"unit {each.unit} of {record.name} ended {counted(each.times, 'time')} in the last "
+                f"{ENDED_LATELY_S // 60} minutes; last: {each.error}"
+            )
     without = sorted(record.name for record in nodes if not record.rack)
     if 0 < len(without) < len(nodes):
         yield f"some nodes name a rack, and {_shown(without)} none: set cluster.rack on all nodes, or on none"

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.health import warnings
@@ -138,6 +140,8 @@ def _node(
         "release": "" if record is None else record.release,
         "host": "" if record is None else record.host,
     }
+    if record is not None and record.ended and name in observed.members:
+        found["ended"] = [structs.asdict(each) for each in record.ended]
     if drain is not None and drain.refusal:
         found["refused"] = drain.refusal
     lost = sum(name in nodes for nodes in plan.lost.values())

@@ -17,7 +17,13 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import DrainOrder, NodeRecord
+from railgun.cluster.records import (
+    DrainOrder,
+    EndedUnit,
+    NodeRecord,
+    decode_statement,
+    encode_statement,
+)
 from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
 from railgun.cluster.view import ClusterView, NodeView, TaskView
 from railgun.cluster.what_if import WhatIfError, what_if
@@ -100,6 +106,31 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     # What was heard long ago is not heard now.
     late = overview(_observed(PLAN, states), PLAN, None, [ONE], 20.0)
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
+
+
+def test_units_that_end_by_themselves_are_told_with_their_last_error() -> None:
+    observed = _observed(PLAN, STATES)
+    ended = EndedUnit(unit=1, times=5, last_ms=7_000, error="No space left on device")
+    record = msgspec.structs.replace(observed.nodes["node-b"], ended=[ended])
+    observed.take_statement(record, 0.0)
+    shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
+    said = "unit 1 of node-b ended 5 times in the last 10 minutes; last: No space left on device"
+    assert said in shown["warnings"]
+    assert f"WARNING: {said}\n" in as_text(shown)
+    assert [node.get("ended") for node in shown["nodes"]] == [None, [msgspec.structs.asdict(ended)], None]
+    # What a node said before it was away tells nothing of now.
+    observed.take_members(["node-a", "node-c"], 10.0)
+    away = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
+    assert said not in away["warnings"]
+    assert "ended" not in away["nodes"][1]
+
+
+def test_a_record_of_an_earlier_release_says_of_no_unit_that_it_ended() -> None:
+    said = msgspec.json.decode(encode_statement(_observed(PLAN, STATES).nodes["node-a"]))
+    del said["ended"]
+    record = decode_statement(msgspec.json.encode(said))
+    assert isinstance(record, NodeRecord)
+    assert record.ended == []
 
 
 def test_a_copy_that_closed_stays_closed_however_long_ago() -> None:

@@ -3,6 +3,15 @@
 from pydantic import BaseModel, Field
 
 
+class EndedUnit(BaseModel):
+    """A unit whose process has ended by itself within the last 10 minutes, and was started again."""
+
+    unit: int
+    times: int = Field(description="how often it has ended in this time")
+    last_ms: int = Field(description="when it did the last time, by the clock of its node")
+    error: str = Field(description="why it did then, in one line")
+
+
 class ClusterNode(BaseModel):
     """A node of the cluster."""
 
@@ -15,6 +24,9 @@ class ClusterNode(BaseModel):
     copies: int = Field(description="copies that are planned on it")
     release: str
     host: str
+    ended: list[EndedUnit] | None = Field(
+        None, description="units that have ended by themselves lately; left out where there is none"
+    )
     refused: str | None = Field(None, description="why the last order to drain it was refused")
     lost: int | None = Field(None, description="tasks that get no copy on it until it is started again")
     was_drained: bool | None = Field(

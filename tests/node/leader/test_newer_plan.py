@@ -14,6 +14,7 @@ import pytest
 from railgun.cluster.records import NodeRecord, decode_statement, encode_plan, encode_statement
 from railgun.config.settings import Settings
 from railgun.node.identity import NodeRefusedError, node_identity
+from railgun.node.leader.ended_units import EndedUnits
 from railgun.node.leader.process import LeaderPlace, run_leader
 from railgun.node.relay import Serving
 from railgun.registry.cluster_topics import make_topics
@@ -44,6 +45,7 @@ def test_it_leaves_what_its_newer_release_said_and_begins_nothing(
             lambda: begun.append("units"),
             lambda leading: begun.append(leading),
             deque(),
+            EndedUnits(),
             Serving,
         )
     assert not begun

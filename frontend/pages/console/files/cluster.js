@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { bytes, counted, number } from "./format.js";
 import { openOrder } from "./orders.js";
 import { Page } from "./page.js";
-import { bar, figures, sentence, shown, table } from "./parts.js";
+import { bar, figures, sentence, shown, table, when } from "./parts.js";
 
 const EVERY_MS = 5_000;
 const NODES = [
@@ -105,7 +105,11 @@ function nodeRow(node, copies, mayOrder) {
   const order = isEmptied ? "undrain" : "drain";
   return [
     h("code", null, node.name),
-    [state(node), ...remarks(node).map((each) => h("p", { class: "remark" }, each))],
+    [
+      state(node),
+      ...(node.ended ?? []).map((each) => h("p", { class: "remark bad" }, ended(each))),
+      ...remarks(node).map((each) => h("p", { class: "remark" }, each)),
+    ],
     number(node.active),
     number(node.copies),
     h("span", { class: behind.length > 0 && "off" }, number(behind.length)),
@@ -124,10 +128,15 @@ function nodeRow(node, copies, mayOrder) {
   ];
 }
 
-function state({ state: said, alive }) {
-  const kind = { live: "good", away: "bad", draining: "off" }[said] ?? "";
+function state({ state: said, alive, ended: units = [] }) {
+  const kind = { live: units.length ? "off" : "good", away: "bad", draining: "off" }[said] ?? "";
   const isAway = !alive && said !== "away";
   return h("span", { class: `state ${kind}` }, said, isAway && ", away");
+}
+
+/** What a node says of a unit whose process ended by itself lately. */
+function ended({ unit, times, last_ms, error }) {
+  return [`Unit ${unit} ended ${counted(times, "time")} in the last 10 minutes, last `, when(last_ms), `: ${error}`];
 }
 
 function remarks({ refused, lost, waits }) {
