@@ -11,7 +11,7 @@ from msgspec import structs
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.health import warnings
+from railgun.cluster.health import concerns
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
@@ -44,6 +44,11 @@ def overview(
     known = sorted(tasks)
     shown = {task: list(_copies(observed, plan, task, now_s)) for task in known}
     states = Counter(copy["state"] for copies in shown.values() for copy in copies)
+    found = list(concerns(observed, plan, leader, now_s, known, unanswered, logs))
+    wrong: dict[TaskKey, list[str]] = {}
+    for concern in found:
+        for task in concern.tasks:
+            wrong.setdefault(task, []).append(concern.of_task)
     return {
         "leader": leader,
         "plan": plan.epoch,
@@ -51,7 +56,7 @@ def overview(
         "moves": sum(map(plan.moves, known)),
         "behind": states[str(CopyState.BEHIND)],
         "unheard": states[None],
-        "warnings": list(warnings(observed, plan, leader, now_s, known, unanswered, logs)),
+        "warnings": [concern.text for concern in found],
         "nodes": [_node(observed, plan, name, shown) for name in _names(observed, plan)],
         "tasks": [
             {
@@ -60,6 +65,7 @@ def overview(
                 "partition": task.partition,
                 "copies": copies,
                 "log": logs[task].shown() if task in logs else None,
+                **({"wrong": wrong[task]} if task in wrong else {}),
             }
             for task, copies in shown.items()
         ],

@@ -184,7 +184,35 @@ def test_copies_that_were_lost_are_counted() -> None:
         "node-b": None,
         "node-c": 2,
     }
-    assert "WARNING: node-c has lost its copy of 2 tasks" in as_text(shown)
+    assert (
+        "WARNING: node-c has lost its copy of 2 tasks, which it gets again when it is started again; its log says why: "
+        "s/k/0, s/k/1\n"
+    ) in as_text(shown)
+    assert [task["wrong"][0] for task in shown["tasks"]] == ["node-c has lost its copy"] * 2
+
+
+def test_a_copy_that_has_failed_is_named_in_a_warning_and_at_its_task() -> None:
+    states = {**STATES, (A, OTHER): CopyState.SILENT, (B, ONE): CopyState.FAILED}
+    shown = overview(_observed(PLAN, states), PLAN, "node-a", [ONE, OTHER], 10.0)
+    assert shown["warnings"] == [
+        f"1 copy has failed: {ONE} on node-b/0",
+        f"1 task has {FEWER}: {ONE}",
+    ]
+    assert [task.get("wrong") for task in shown["tasks"]] == [
+        ["a copy of it has failed", f"it has {FEWER}"],
+        None,
+    ]
+
+
+def test_a_warning_names_the_first_tasks_and_how_many_more_there_are() -> None:
+    tasks = task_names(9)
+    plan = Plan(3, dict.fromkeys(tasks, ()), policy=ClusterPolicy(copies=2))
+    shown = overview(_observed(plan, {}), plan, "node-a", tasks, 10.0, tasks)
+    assert shown["warnings"] == [
+        f"9 tasks have {FEWER}: s/k/0, s/k/1, s/k/2 and 6 more",
+        "nobody answers 9 tasks: s/k/0, s/k/1, s/k/2 and 6 more",
+    ]
+    assert all(task["wrong"] == [f"it has {FEWER}", "nobody answers it"] for task in shown["tasks"])
 
 
 def test_a_drain_says_what_it_waits_for() -> None:
@@ -320,6 +348,7 @@ SHORT = (
     "2 copies of each task are wanted, on nodes of their own, and 1 can have some; start more nodes, or set "
     "cluster.copies"
 )
+FEWER = "fewer than 2 copies that could answer"
 
 
 def test_warnings() -> None:
@@ -332,10 +361,12 @@ def test_warnings() -> None:
     shown = overview(observed, drained, None, [ONE, OTHER], 20.0)
     assert shown["warnings"] == [
         "no node leads: nothing is moved, and no copies are made",
+        "1 node is away: node-a",
         SHORT,
         "some nodes name a rack, and node-c none: set cluster.rack on all nodes, or on none",
-        "2 tasks have fewer than 2 copies that could answer",
+        f"2 tasks have {FEWER}: s/k/0, s/k/1",
     ]
+    assert [task["wrong"] for task in shown["tasks"]] == [[f"it has {FEWER}"]] * 2
     assert "WARNING: some nodes name a rack" in as_text(shown)
 
 
@@ -346,7 +377,7 @@ def test_no_node_at_all_is_another_warning_than_one_that_is_away() -> None:
     ]
     observed.take_members(["node-a"], 20.0)
     warnings = overview(observed, PLAN, "node-a", [ONE, OTHER], 20.0)["warnings"]
-    assert warnings == [SHORT, "2 tasks have fewer than 2 copies that could answer"]
+    assert warnings == ["1 node is away: node-b", SHORT, f"2 tasks have {FEWER}: s/k/0, s/k/1"]
 
 
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:
