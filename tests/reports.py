@@ -1,7 +1,7 @@
 """What a run says of its tests: a failure when it happens, an error of a worker itself when the run ends.
 
-The reports of workers are texts in UTF-8. One that has half of a pair of surrogates, in what a test logged or in what it
-compared, would end its worker and, with that, the run.
+The reports of workers are texts in UTF-8. One that has half of a pair of surrogates, in what a test logged or in what
+it compared, would end its worker and, with that, the run.
 """
 
 from typing import Any
