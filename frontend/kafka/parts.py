@@ -126,9 +126,7 @@ def open_parts(
             registry.change(with_usable_formats(lambda catalog: evolution.missing(catalog, definitions)))
         _make_query_topics(registry)
         follower = registry.follow(partial(_follow, intakes, unanswered))
-        means = _means(cluster, registry, exchange, intakes, samples)
-        if now_ms is not None:
-            means = dataclasses.replace(means, now_ms=now_ms)
+        means = _means(cluster, registry, exchange, intakes, samples, now_ms)
         inputs = Inputs(means, transport, is_transactional=cluster.input.transactional)
         opening.callback(inputs.close)
         task_logs = TaskLogs(transport, registry.topics, task_states, lambda: intakes.now.catalog, is_away)
@@ -159,8 +157,9 @@ def _means(
     exchange: Exchange,
     intakes: StreamIntakes,
     samples: Samples | None,
+    now_ms: Callable[[], int] | None,
 ) -> Means:
-    return Means(
+    means = Means(
         cluster.kafka,
         registry.topics,
         registry,
@@ -170,6 +169,7 @@ def _means(
         schemas=cluster.schemas,
         samples=None if samples is None else samples.or_none,
     )
+    return means if now_ms is None else dataclasses.replace(means, now_ms=now_ms)
 
 
 def _make_query_topics(registry: KafkaRegistry) -> None:

@@ -22,7 +22,7 @@ from railgun.node.identity import NodeRefusedError, node_identity
 from railgun.node.leader.ended_units import EndedUnits
 from railgun.node.leader.leading import Leading
 from railgun.node.leader.process import LeaderPlace, run_leader
-from railgun.node.parent import Parent, UnitEnded
+from railgun.node.parent import Parent
 from railgun.node.relay import Received, Serving
 from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError
@@ -48,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
     settings = settings_of(arguments.config, arguments.broker)
     stopped = threading.Event()
     stop_when_asked(stopped)
-    ended, ended_units = deque[UnitEnded](), EndedUnits()
+    ended = EndedUnits()
     # The newest message of the transfer process.
     serving = deque([Serving()], maxlen=1)
 
@@ -56,11 +56,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if isinstance(received.message, Serving):
             serving.append(received.message)
 
-    def unit_ended(which: UnitEnded) -> None:
-        ended.append(which)
-        ended_units.note(which)
-
-    parent = Parent(stopped, unit_ended=unit_ended, take=take)
+    parent = Parent(stopped, unit_ended=ended.note, take=take)
     identity = node_identity(arguments.node_folder, settings.cluster.node_name)
     place = LeaderPlace(
         arguments.node_folder,
@@ -95,16 +91,7 @@ def main(words: Sequence[str] | None = None) -> int:
     ending = Ending(stopped, "the leader's process", _OVER_S, lambda code: os._exit(0))
     with logging_as(settings.logging.level, settings.logging.format), ending:
         try:
-            run_leader(
-                settings,
-                place,
-                stopped,
-                lambda: say(ready=True),
-                tell,
-                ended,
-                ended_units,
-                lambda: serving[0],
-            )
+            run_leader(settings, place, stopped, lambda: say(ready=True), tell, ended, lambda: serving[0])
         except (NodeRefusedError, TransportRefusedError) as error:
             # The supervisor stops the node, and this process with it.
             say(refused=str(error))

@@ -11,13 +11,18 @@ _KEPT_MAX = 4_096
 
 
 class EndedUnits:
-    """Keeps what a node has told of units that ended. Any thread may call every method."""
+    """Keeps what a node has told of units that ended. Any thread may call every method.
+
+    unreported: those for which no last report was written yet. Who writes it takes them out.
+    """
 
     def __init__(self) -> None:
+        self.unreported = deque[UnitEnded]()
         self._told = deque[UnitEnded](maxlen=_KEPT_MAX)
 
     def note(self, ended: UnitEnded) -> None:
         """Note that a unit has ended."""
+        self.unreported.append(ended)
         self._told.append(ended)
 
     def lately(self, now_ms: int) -> list[EndedUnit]:

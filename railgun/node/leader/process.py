@@ -7,7 +7,6 @@ import logging
 import platform
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +35,6 @@ from railgun.node.leader.ended_units import EndedUnits
 from railgun.node.leader.leading import Leading
 from railgun.node.leader.reply_topics import ReplyTopics
 from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan
-from railgun.node.parent import UnitEnded
 from railgun.node.relay import Serving
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
@@ -77,16 +75,14 @@ def run_leader(
     stopped: threading.Event,
     checked: Callable[[], object],
     tell: Callable[[Leading], object],
-    ended: deque[UnitEnded],
-    ended_units: EndedUnits,
+    ended: EndedUnits,
     serving: Callable[[], Serving],
 ) -> None:
     """Wait for the broker, and run until asked to stop.
 
     Raises NodeRefusedError; TransportError and RegistryError, after which the process has to be started again.
     checked: is called when the node may take part.  tell: is called after each round.
-    ended: see `Leading`.  ended_units: those units, for the node's record.
-    serving: returns where the node serves snapshots.
+    ended: units of this node whose processes have ended.  serving: returns where the node serves snapshots.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
     if not reached(kafka, _log, stopped):
@@ -98,8 +94,7 @@ def run_leader(
     ):
         before = _admitted(settings, place, transport, registry, stopped)
         checked()
-        incarnation = _incarnation(place, before.incarnation)
-        known = _Known(place, cluster, incarnation, serving, ended_units)
+        known = _Known(place, cluster, _incarnation(place, before.incarnation), serving, ended)
         with _membership(settings, place, topics) as membership:
             watch = LogWatch(transport, topics, lambda: known.catalog if leading.leads else Catalog())
             leading = Leading(
@@ -111,7 +106,7 @@ def run_leader(
                 known.record,
                 lambda: KafkaSoleWriter(kafka, topics.assignment),
                 time.monotonic,
-                ended,
+                ended.unreported,
                 before.end,
                 lambda: watch.bounds,
             )
@@ -189,7 +184,7 @@ class _Known:
 
     incarnation: the number of this run of the node.
     serving: returns where the node serves snapshots.
-    ended_units: its units that have ended by themselves.
+    ended: its units that have ended by themselves.
     catalog: the newest one that was followed; another thread sets it.
     """
 
@@ -199,10 +194,10 @@ class _Known:
         cluster: ClusterSettings,
         incarnation: int,
         serving: Callable[[], Serving],
-        ended_units: EndedUnits,
+        ended: EndedUnits,
     ) -> None:
         self._place, self._cluster, self._incarnation = place, cluster, incarnation
-        self._serving, self._ended_units = serving, ended_units
+        self._serving, self._ended = serving, ended
         self._looked_s, self._disk = -_FOLDERS_S, list[DiskCopy]()
         self._measured_s, self._sizes = -_SIZES_S, dict[TaskKey, int]()
         self.catalog = Catalog()
@@ -232,7 +227,7 @@ class _Known:
             transfer=serving.address,
             transfer_key=serving.key,
             transfer_reason=serving.reason,
-            ended=self._ended_units.lately(time.time_ns() // 1_000_000),
+            ended=self._ended.lately(time.time_ns() // 1_000_000),
         )
 
     def _on_disk(self, now_s: float) -> Iterator[DiskCopy]:

@@ -4,7 +4,6 @@ runs already keeps its last plan.
 
 import threading
 import time
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,7 +43,6 @@ def test_it_leaves_what_its_newer_release_said_and_begins_nothing(
             threading.Event(),
             lambda: begun.append("units"),
             lambda leading: begun.append(leading),
-            deque(),
             EndedUnits(),
             Serving,
         )
