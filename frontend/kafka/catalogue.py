@@ -136,19 +136,13 @@ class KafkaCatalogue:
                 parts.unanswered.tasks(),
                 parts.exchange.pending_table,
                 self._cluster.log_retention_ms,
-                {} if away_s is not None else parts.weak_topics.among(task_topics(parts)),
+                {} if away_s is not None else parts.weak_topics.among(parts.task_topics),
                 None if away_s is not None else parts.weak_topics.brokers(),
                 logs,
                 away_s,
             ),
             "streams": streams,
         }
-
-
-def task_topics(parts: Parts) -> set[str]:
-    """Return the topics of all tasks."""
-    topics = parts.registry.topics
-    return {topics.tasks(task.stream, task.partitioner) for task in parts.tasks}
 
 
 def _metrics_of(entry: StreamEntry, parts: Parts) -> list[MetricStatus]:

@@ -20,6 +20,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Gap
 from railgun.cluster.departed import departed
+from railgun.cluster.lately import Lately
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview
@@ -67,6 +68,7 @@ class ClusterState:
         # Records that cannot be read are left out, since nodes log them.
         self._tail = Tail(transport, {self._nodes: each_record(self._take_statement, leave_out)})
         self._refreshed_s = -math.inf
+        self._lately = Lately(time.time_ns() // 1_000_000)
         self._lock = threading.Lock()
 
     def overview(
@@ -94,7 +96,17 @@ class ClusterState:
             self._observed.histories = catalog.histories
             tasks, now_s = catalog.task_keys, time.monotonic()
             found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered, logs)
-            return {**found, "warnings": [*outdated, *found["warnings"]]}
+            return {
+                **found,
+                "warnings": [*outdated, *found["warnings"]],
+                "lately": self._lately.shown(),
+            }
+
+    def note(self) -> None:
+        """Note what has happened since the last call. It has to be called every few seconds."""
+        with self._lock:
+            self._refresh()
+            self._lately.look(self._observed, self._plan, time.monotonic(), time.time_ns() // 1_000_000)
 
     def what_if(
         self, change: str, catalog: Catalog, logs: Mapping[TaskKey, LogRoom], after_records: int

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from frontend.backend.live_figures import ClusterStanding, StreamStanding, Waiting, Warming, Way
-from frontend.kafka.catalogue import task_topics
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.problems import ProblemError
@@ -16,7 +15,6 @@ from railgun.messaging.errors import TransportError
 from railgun.registry.errors import EngineError
 from railgun.registry.metric_status import filled_with_derived
 from railgun.telemetry.recording import Recording, StreamRecord
-from railgun.wording import weak_topics_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class KafkaLiveFigures:
         if parts is None:
             return
         try:
-            self._looked = _looked(parts, is_away=self._running.is_away)
+            self._looked = _looked(parts)
         except (TransportError, EngineError, ProblemError) as error:
             failure = f"the cluster cannot be looked at: {error}"
             self._looked = replace(self._looked, cluster=replace(self._looked.cluster, warnings=(failure,)))
@@ -98,7 +96,7 @@ def _unread_topics(parts: Parts, stream: str) -> list[str]:
     return [f"the topic {topic} is not read: /v1/status says why" for topic in parts.inputs.not_read(stream)]
 
 
-def _looked(parts: Parts, *, is_away: bool) -> _Looked:
+def _looked(parts: Parts) -> _Looked:
     """Look at a cluster. Raises TransportError, EngineError and ProblemError."""
     shown, at_s = parts.cluster_overview(), time.monotonic()
     streams, states = {}, parts.task_states
@@ -106,11 +104,10 @@ def _looked(parts: Parts, *, is_away: bool) -> _Looked:
         shares = {metric: states.filled(entry, metric) for metric in states.warming(entry)}
         filled = filled_with_derived(entry.registered, shares)
         streams[name, entry.created] = Warming(filled, at_s), states.gaps(entry)
-    warnings = [*shown["warnings"], *([] if is_away else _weak_topics(parts))]
-    return _Looked(_standing(shown, warnings, at_s), streams)
+    return _Looked(_standing(shown, at_s), streams)
 
 
-def _standing(shown: Mapping[str, Any], warnings: list[str], at_s: float) -> ClusterStanding:
+def _standing(shown: Mapping[str, Any], at_s: float) -> ClusterStanding:
     """Return the numbers of an overview of a cluster, from `overview`."""
     states = Counter(copy["state"] or "unheard" for task in shown["tasks"] for copy in task["copies"])
     return ClusterStanding(
@@ -121,11 +118,5 @@ def _standing(shown: Mapping[str, Any], warnings: list[str], at_s: float) -> Clu
         moves=shown["moves"],
         nodes=dict(Counter(node["state"] for node in shown["nodes"])),
         copies=dict(states),
-        warnings=warnings,
+        warnings=shown["warnings"],
     )
-
-
-def _weak_topics(parts: Parts) -> list[str]:
-    """Return a warning of topics that one broker's loss could harm. One broker alone is meant so."""
-    weak = parts.weak_topics.among(task_topics(parts))
-    return [weak_topics_text(weak)] if weak and parts.weak_topics.brokers() != 1 else []

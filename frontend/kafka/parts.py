@@ -12,6 +12,7 @@ from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
 from frontend.formats.format_checks import with_usable_formats
 from frontend.kafka.cluster_state import ClusterState
+from frontend.kafka.cluster_watch import ClusterWatch
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.introduction import introduce
 from frontend.kafka.task_logs import TaskLogs
@@ -29,6 +30,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry import evolution
 from railgun.registry.follower import Follower, Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.wording import weak_topics_text
 
 _log = logging.getLogger("railgun.frontend")
 
@@ -38,6 +40,7 @@ class Parts:
     """The parts of a front-end that has started. Any thread may call each.
 
     after_records: a copy that lacks more of its log than this gets its data from another node.
+    is_away: returns whether the broker is known not to answer.
     opened: closes all parts.
     """
 
@@ -53,6 +56,7 @@ class Parts:
     replies: RecordedReplies
     weak_topics: WeakTopics
     after_records: int
+    is_away: Callable[[], bool]
     opened: ExitStack
 
     @property
@@ -60,11 +64,25 @@ class Parts:
         """The tasks of all streams."""
         return list(self.intakes.now.catalog.task_keys)
 
+    @property
+    def task_topics(self) -> set[str]:
+        """The topics of all tasks."""
+        topics = self.registry.topics
+        return {topics.tasks(task.stream, task.partitioner) for task in self.tasks}
+
     def cluster_overview(self) -> dict[str, Any]:
         """Return what `GET /v1/cluster` shows. It reads the new records, and raises TransportError."""
-        return self.cluster_state.overview(
+        found = self.cluster_state.overview(
             self.intakes.now.catalog, self.unanswered.tasks(), self.task_logs.rooms()
         )
+        return {**found, "warnings": [*found["warnings"], *self._weak_topics()]}
+
+    def _weak_topics(self) -> list[str]:
+        """Return a warning of topics that one broker's loss could harm. One broker alone is meant so."""
+        if self.is_away():
+            return []
+        weak = self.weak_topics.among(self.task_topics)
+        return [weak_topics_text(weak)] if weak and self.weak_topics.brokers() != 1 else []
 
     def show(self) -> None:
         """Let the parts take over the present catalogue."""
@@ -108,13 +126,13 @@ def open_parts(
             registry.change(with_usable_formats(lambda catalog: evolution.missing(catalog, definitions)))
         _make_query_topics(registry)
         follower = registry.follow(partial(_follow, intakes, unanswered))
-        means = _means(cluster, registry, exchange, intakes, samples)
-        if now_ms is not None:
-            means = dataclasses.replace(means, now_ms=now_ms)
+        means = _means(cluster, registry, exchange, intakes, samples, now_ms)
         inputs = Inputs(means, transport, is_transactional=cluster.input.transactional)
         opening.callback(inputs.close)
         task_logs = TaskLogs(transport, registry.topics, task_states, lambda: intakes.now.catalog, is_away)
         opening.callback(task_logs.close)
+        cluster_state = ClusterState(transport, cluster.kafka, registry.topics, task_states)
+        opening.callback(ClusterWatch(cluster_state, is_away).close)
         return Parts(
             registry=registry,
             follower=follower,
@@ -122,12 +140,13 @@ def open_parts(
             intakes=intakes,
             task_states=task_states,
             task_logs=task_logs,
-            cluster_state=ClusterState(transport, cluster.kafka, registry.topics, task_states),
+            cluster_state=cluster_state,
             unanswered=unanswered,
             inputs=inputs,
             replies=RecordedReplies(transport, registry.topics, intakes),
             weak_topics=WeakTopics(transport),
             after_records=cluster.transfer_after_records,
+            is_away=is_away,
             opened=opening.pop_all(),
         )
 
@@ -138,8 +157,9 @@ def _means(
     exchange: Exchange,
     intakes: StreamIntakes,
     samples: Samples | None,
+    now_ms: Callable[[], int] | None,
 ) -> Means:
-    return Means(
+    means = Means(
         cluster.kafka,
         registry.topics,
         registry,
@@ -149,6 +169,7 @@ def _means(
         schemas=cluster.schemas,
         samples=None if samples is None else samples.or_none,
     )
+    return means if now_ms is None else dataclasses.replace(means, now_ms=now_ms)
 
 
 def _make_query_topics(registry: KafkaRegistry) -> None:

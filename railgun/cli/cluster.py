@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from railgun.client.client import Client
 
 _PLAN, _ACCEPT_CUT, _ACCEPT_GAP = "plan", "accept-cut", "accept-gap"
+# How much of what has happened is printed.
+_LATELY = 5
 _CUT_DELETES = (
     "copies that had processed records which its log has lost will delete their data and be made anew from the log; if "
     "the topic of its log was deleted or made anew, every copy will delete its data and begin with nothing"
@@ -41,19 +43,30 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
     else:
         lines.append("no node runs; start one with `railgun node`")
     lines += [f"  {node['name']} waits: {why}" for node in nodes for why in node.get("waits") or ()]
-    lines += [
-        f"WARNING: {node['name']} has lost its copy of {counted(node['lost'], 'task')}, which it gets again when it is "
-        "started again; its log says why"
-        for node in nodes
-        if node.get("lost")
-    ]
     lines += [f"WARNING: {warning}" for warning in cluster["warnings"]]
+    lines += _lately(cluster.get("lately"))
     if with_tasks and tasks:
         rows = [("task", "copies"), *((_name(task), _copies(task)) for task in tasks)]
         logs = log_columns(tasks)
         lines += ["", *table_lines([(name, *log, copies) for (name, copies), log in zip(rows, logs)])]
         lines += [f"  {failure}" for task in tasks for failure in _failures(task)]
     return "\n".join(lines) + "\n"
+
+
+def _lately(noted: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what has happened last. noted: None if the server is older and does not say."""
+    if noted is None:
+        return
+    entries, since = noted["entries"], _second(noted["since_ms"])
+    if not entries:
+        return
+    more = f"; the last {_LATELY} of {len(entries)}, all with --json" if len(entries) > _LATELY else ""
+    yield f"lately, as the server has noted since {since}{more}:"
+    yield from (f"  {_second(each['at_ms'])} {each['text']}" for each in entries[:_LATELY])
+
+
+def _second(time_ms: int) -> str:
+    return time_text(time_ms // 1_000 * 1_000)
 
 
 _NODE = ("node", "state", "rack", "units", "active", "copies", "release")

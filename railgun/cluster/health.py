@@ -3,22 +3,37 @@
 It does no I/O.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.histories import Histories, irreplaceable, remarks
 from railgun.cluster.log_room import LogRoom, log_warning, short_logs
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import NodeRecord
-from railgun.wording import counted
+from railgun.cluster.silence import ENDED_LATELY_S
+from railgun.wording import counted, listed
 
 # The most names that are shown.
 _SHOWN = 3
 # If one of so many copies loses its data, another one has it.
 _SAFE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """What an operator should see to.
+
+    text: one line, which names the first of the tasks.
+    tasks: those that it is about; empty if it is about no task.
+    of_task: what it says of each of them.
+    """
+
+    text: str
+    tasks: Sequence[TaskKey] = ()
+    of_task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +60,8 @@ def cluster_health(
     observed: ObservedCluster, plan: Plan, now_s: float, logs: Mapping[TaskKey, LogRoom] | None = None
 ) -> ClusterHealth:
     """Return how a cluster stands by what was heard of the copies. logs: those that are known."""
-    short = to_make = fetching = waiting = 0
-    for task, copies in plan.copies.items():
+    to_make = fetching = waiting = 0
+    for task in plan.copies:
         fetches = [
             heard.status.is_waiting
             for heard in observed.reports.copies(task)
@@ -54,11 +69,18 @@ def cluster_health(
         ]
         waiting += sum(fetches)
         fetching += len(fetches) - sum(fetches)
-        able = able_copies(observed, task, now_s)
-        short += len(able & {each.copy for each in copies}) < plan.wanted
-        to_make += len(set(plan.target.get(task, ())) - able)
+        to_make += len(set(plan.target.get(task, ())) - able_copies(observed, task, now_s))
     lost = sum(map(len, plan.lost.values()))
+    short = sum(1 for _ in short_tasks(observed, plan, now_s))
     return ClusterHealth(short, lost, to_make, len(short_logs(logs or {})), fetching, waiting)
+
+
+def short_tasks(observed: ObservedCluster, plan: Plan, now_s: float) -> Iterator[TaskKey]:
+    """Yield the tasks of which fewer copies than are wanted could answer."""
+    for task, copies in plan.copies.items():
+        able = able_copies(observed, task, now_s)
+        if len(able & {each.copy for each in copies}) < plan.wanted:
+            yield task
 
 
 def able_copies(observed: ObservedCluster, task: TaskKey, now_s: float) -> set[CopyName]:
@@ -70,7 +92,7 @@ def able_copies(observed: ObservedCluster, task: TaskKey, now_s: float) -> set[C
     }
 
 
-def warnings(
+def concerns(
     observed: ObservedCluster,
     plan: Plan,
     leader: str | None,
@@ -78,41 +100,111 @@ def warnings(
     tasks: Iterable[TaskKey],
     unanswered: Sequence[TaskKey],
     logs: Mapping[TaskKey, LogRoom],
-) -> Iterator[str]:
-    """Yield warnings that an operator should act on. tasks: all tasks. unanswered: the tasks that no copy answers.
+) -> Iterator[Concern]:
+    """Yield what an operator should see to. tasks: all tasks. unanswered: the tasks that no copy answers.
 
     logs: those that are known.
     """
+    able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
+    nodes = [record for name, record in observed.nodes.items() if name in observed.members]
+    yield from (Concern(text) for text in _of_members(observed, plan, leader, able))
+    yield from (Concern(text) for text in _of_nodes(nodes))
+    yield from _of_copies(observed, plan, now_s)
+    if losing := log_warning(logs):
+        yield Concern(losing, list(short_logs(logs)), "its log lacks, or will soon lack, what a copy needs")
+    yield from (Concern(text) for text in _serving(observed, nodes))
+    yield from _of_histories(observed, plan, now_s, tasks, able, nodes)
+    if unanswered:
+        text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
+        yield Concern(text, unanswered, "nobody answers it")
+
+
+def _of_members(
+    observed: ObservedCluster, plan: Plan, leader: str | None, able: Collection[str]
+) -> Iterator[str]:
+    """Tell whether a node leads, and whether enough nodes take part. able: the nodes that can have copies."""
     if leader is None and observed.members:
         yield "no node leads: nothing is moved, and no copies are made"
-    able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
     if plan.copies and not observed.members:
         yield "no node runs, so nobody answers; start the nodes: events that come until then count once they run"
-    elif plan.copies and len(able) < plan.wanted:
+        return
+    away = {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
+    if away:
+        yield f"{counted(len(away), 'node is', 'nodes are')} away: {listed(sorted(away), _SHOWN)}"
+    if plan.copies and len(able) < plan.wanted:
         yield (
             f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
             f"own, and {len(able)} can have some; start "
             "more nodes, or set cluster.copies"
         )
-    nodes = [record for name, record in observed.nodes.items() if name in observed.members]
+
+
+def _of_nodes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
+    """Tell what live nodes say that is wrong with them."""
     for record in nodes:
         if record.unread:
             yield f"{record.name} follows an older plan: {record.unread}"
+        for each in record.ended:
+            yield (
+                f"unit {each.unit} of {record.name} ended {counted(each.times, 'time')} in the last "
+                f"{ENDED_LATELY_S // 60} minutes; last: {each.error}"
+            )
     without = sorted(record.name for record in nodes if not record.rack)
     if 0 < len(without) < len(nodes):
-        yield f"some nodes name a rack, and {_shown(without)} none: set cluster.rack on all nodes, or on none"
-    short = cluster_health(observed, plan, now_s).tasks_short
+        yield (
+            f"some nodes name a rack, and {listed(without, _SHOWN)} none: set cluster.rack on all nodes, or on none"
+        )
+
+
+def _of_copies(observed: ObservedCluster, plan: Plan, now_s: float) -> Iterator[Concern]:
+    """Tell which copies have failed, which are lost, and which tasks have too few."""
+    failed = [
+        (task, heard.copy)
+        for task in sorted(plan.copies)
+        for heard in observed.reports.copies(task)
+        if heard.status.state is CopyState.FAILED and heard.is_heard(now_s)
+    ]
+    if failed:
+        named = listed([f"{task} on {copy}" for task, copy in failed], _SHOWN)
+        many = counted(len(failed), "copy has", "copies have")
+        of_tasks = list(dict.fromkeys(task for task, _ in failed))
+        yield Concern(f"{many} failed: {named}", of_tasks, "a copy of it has failed")
+    lost: dict[str, list[TaskKey]] = {}
+    for task, nodes in sorted(plan.lost.items()):
+        for node in nodes.keys() & observed.members:
+            lost.setdefault(node, []).append(task)
+    for node, tasks in sorted(lost.items()):
+        yield Concern(
+            f"{node} has lost its copy of {counted(len(tasks), 'task')}, which it gets again when it is started again; "
+            f"its log says why: {_named(tasks)}",
+            tasks,
+            f"{node} has lost its copy",
+        )
+    short = sorted(short_tasks(observed, plan, now_s))
     if short and observed.members:
-        wanted = counted(plan.wanted, "copy", "copies")
-        yield f"{counted(short, 'task has', 'tasks have')} fewer than {wanted} that could answer"
-    losing = log_warning(logs)
-    if losing:
-        yield losing
-    yield from _serving(observed, nodes)
-    yield from remarks(observed.unable(tasks, plan, now_s), observed.histories, able)
-    yield from irreplaceable(_fragile(observed, tasks, now_s), nodes)
-    if unanswered:
-        yield f"nobody answers {counted(len(unanswered), 'task')}: {_shown([str(task) for task in unanswered])}"
+        fewer = f"fewer than {counted(plan.wanted, 'copy', 'copies')} that could answer"
+        yield Concern(
+            f"{counted(len(short), 'task has', 'tasks have')} {fewer}: {_named(short)}",
+            short,
+            f"it has {fewer}",
+        )
+
+
+def _of_histories(
+    observed: ObservedCluster,
+    plan: Plan,
+    now_s: float,
+    tasks: Iterable[TaskKey],
+    able: Collection[str],
+    nodes: Sequence[NodeRecord],
+) -> Iterator[Concern]:
+    """Tell of which tasks with history not every node could have a copy. able, nodes: as in `concerns`."""
+    known = list(tasks)
+    for found, text in remarks(observed.unable(known, plan, now_s), observed.histories, able):
+        yield Concern(text, found, "not every node can have a copy of it")
+    for stream, text in irreplaceable(_fragile(observed, known, now_s), nodes):
+        own = [task for task in known if (task.stream, task.created) == stream]
+        yield Concern(text, own, "no node could make a copy of it again")
 
 
 def _serving(observed: ObservedCluster, nodes: Sequence[NodeRecord]) -> Iterator[str]:
@@ -126,7 +218,8 @@ def _serving(observed: ObservedCluster, nodes: Sequence[NodeRecord]) -> Iterator
     for reason, names in sorted(by_reason.items()):
         verb = "serves" if len(names) == 1 else "serve"
         yield (
-            f"{_shown(sorted(names))} {verb} no data to other nodes, so no copy can be made from theirs: {reason}"
+            f"{listed(sorted(names), _SHOWN)} {verb} no data to other nodes, so no copy can be made from theirs: "
+            f"{reason}"
         )
 
 
@@ -151,5 +244,5 @@ def _fragile(observed: ObservedCluster, tasks: Iterable[TaskKey], now_s: float) 
     return {stream: history for stream, history in observed.histories.items() if stream in fragile}
 
 
-def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+def _named(tasks: Sequence[TaskKey]) -> str:
+    return listed([str(task) for task in tasks], _SHOWN)

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.health import warnings
+from railgun.cluster.health import concerns
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
@@ -42,6 +44,11 @@ def overview(
     known = sorted(tasks)
     shown = {task: list(_copies(observed, plan, task, now_s)) for task in known}
     states = Counter(copy["state"] for copies in shown.values() for copy in copies)
+    found = list(concerns(observed, plan, leader, now_s, known, unanswered, logs))
+    wrong: dict[TaskKey, list[str]] = {}
+    for concern in found:
+        for task in concern.tasks:
+            wrong.setdefault(task, []).append(concern.of_task)
     return {
         "leader": leader,
         "plan": plan.epoch,
@@ -49,7 +56,7 @@ def overview(
         "moves": sum(map(plan.moves, known)),
         "behind": states[str(CopyState.BEHIND)],
         "unheard": states[None],
-        "warnings": list(warnings(observed, plan, leader, now_s, known, unanswered, logs)),
+        "warnings": [concern.text for concern in found],
         "nodes": [_node(observed, plan, name, shown) for name in _names(observed, plan)],
         "tasks": [
             {
@@ -58,6 +65,7 @@ def overview(
                 "partition": task.partition,
                 "copies": copies,
                 "log": logs[task].shown() if task in logs else None,
+                **({"wrong": wrong[task]} if task in wrong else {}),
             }
             for task, copies in shown.items()
         ],
@@ -138,6 +146,8 @@ def _node(
         "release": "" if record is None else record.release,
         "host": "" if record is None else record.host,
     }
+    if record is not None and record.ended and name in observed.members:
+        found["ended"] = [structs.asdict(each) for each in record.ended]
     if drain is not None and drain.refusal:
         found["refused"] = drain.refusal
     lost = sum(name in nodes for nodes in plan.lost.values())

@@ -48,6 +48,20 @@ class DiskCopy(OfTask, kw_only=True):
     has_checkpoint: bool = True
 
 
+class EndedUnit(msgspec.Struct, kw_only=True, frozen=True):
+    """A unit whose process has ended by itself within the last ENDED_LATELY_S.
+
+    times: how often.
+    last_ms: when it did the last time, in ms since 1970.
+    error: why it did then, in one line.
+    """
+
+    unit: int
+    times: int
+    last_ms: int
+    error: str
+
+
 class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """A node's record about itself. The keys are those of FORMAT.md.
 
@@ -61,6 +75,7 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     transfer_reason: why it serves none.
     reads: like READS; empty if the node's release does not say.
     unread: why the node cannot read the newest plan; empty if it can.
+    ended: its units that have ended by themselves lately; empty if its release does not say.
     """
 
     version: int = VERSION
@@ -79,6 +94,7 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     transfer_reason: str = ""
     reads: dict[str, int] = {}
     unread: str = ""
+    ended: list[EndedUnit] = []
 
     @property
     def key(self) -> bytes:

@@ -210,7 +210,8 @@ def _without_history(
 ) -> Iterator[str]:
     """Yield why nodes can have no copies of tasks that have history; of nodes that are added it is not known."""
     able = {node.name for node in changed.nodes if node.units and node.is_open}
-    yield from remarks({task.task: task.unable for task in view.tasks}, view.histories, able)
+    unable = {task.task: task.unable for task in view.tasks}
+    yield from (text for _, text in remarks(unable, view.histories, able))
     without_donors = {
         (task.task.stream, task.task.created) for task in view.tasks if not donors.get(task.task)
     }

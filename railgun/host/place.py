@@ -3,6 +3,7 @@
 Engines and units make a `Place` for each task that they run. History is events from before the log.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from railgun.cluster.copies import Cut, Gap
 from railgun.history.manifest import MANIFEST_PLACE, installed_folder, read_manifest, ready_folder
 from railgun.host.data_folder import TASKS, stream_folder
 from railgun.messaging.transport import TopicPartition
+from railgun.task.errors import TaskFolderError
 from railgun.task.settings import TaskIdentity
 
 
@@ -34,6 +36,17 @@ class Place:
     history: Path
     cut: Cut | None = None
     gap: Gap | None = None
+
+    def check_folder(self) -> None:
+        """Raise TaskFolderError if a file has the place of the task's folder, or of one that the folder lies in."""
+        for each in (self.folder, *self.folder.parents):
+            if each.is_dir():
+                return
+            if os.path.lexists(each):
+                raise TaskFolderError(
+                    str(each),
+                    "the folder of a task belongs here, and this is none. Move it away, and start the node again",
+                )
 
     def built(self, history: str) -> Path:
         """Return the folder of the task that was built with a history: one that is kept, or one that is ready."""

@@ -199,6 +199,7 @@ class TaskHost:
         """
         self._state = HostState.OPENING
         try:
+            self.place.check_folder()
             remove_rest(self.place.folder)
             # Ask this first, because the broker may be away: an open task would hold its folder meanwhile.
             self._ready_at = self._log_end()

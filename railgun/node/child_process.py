@@ -39,6 +39,7 @@ class ChildProcess:
     hung_after_s: a process that has sent no heartbeat for this long is killed; None: it sends them only now and then.
     heartbeat: its last heartbeat; empty before the first one.
     starts: how often it was started.
+    why_ended: why it ended by itself the last time, in one line; empty if it never has.
     relay: is called with each line that the process addresses to another one, by a thread.
     """
 
@@ -60,8 +61,8 @@ class ChildProcess:
         self._heartbeats, self._liveness = 0, Liveness()
         self._is_killed = self._is_missed = False
         self.starts = 0
-        # How often it has ended since it was last well for a while, and why it did the last time.
-        self._ends, self._why_ended = 0, ""
+        # How often it has ended since it was last well for a while.
+        self._ends, self.why_ended = 0, ""
         self._backoff_s, self._due_s, self._started_s = BACKOFF_S, 0.0, 0.0
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
@@ -94,7 +95,7 @@ class ChildProcess:
         """How often the process has ended by itself, and why, while it is not ready; None if it has not."""
         if self.is_ready or not self._ends:
             return None
-        return f"{self._name} ended {counted(self._ends, 'time')}, last: {self._why_ended}"
+        return f"{self._name} ended {counted(self._ends, 'time')}, last: {self.why_ended}"
 
     @property
     def failed_here(self) -> list[str]:
@@ -232,13 +233,22 @@ class ChildProcess:
         process, self._process = self._process, None
         assert process is not None
         self._join()
-        self._ends, self._why_ended = self._ends + 1, str(self.heartbeat.get("failure") or f"with {code}")
+        self._ends, self.why_ended = self._ends + 1, self._why(code)
         self._let_go(process)
         if self._is_healthy:
             self._backoff_s = BACKOFF_S
         _log.error("%s ended with %d; it is started again in %.1f s", self._name, code, self._backoff_s)
         self._due_s = time.monotonic() + self._backoff_s
         self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
+
+    def _why(self, code: int) -> str:
+        """Return why the process has ended: the error that it told, or how it ended. code: its exit code."""
+        if self._is_killed:
+            return "it hung and was killed"
+        told = self.heartbeat.get("failure")
+        if told:
+            return str(told)
+        return f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
 
     @property
     def _is_healthy(self) -> bool:

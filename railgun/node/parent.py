@@ -23,10 +23,12 @@ class UnitEnded(msgspec.Struct, frozen=True):
 
     unit: its index.
     at_ms: when the node noticed that, in ms since 1970; always before it starts the unit again.
+    error: why it ended, in one line; empty if the node is of a release that does not say.
     """
 
     unit: int
     at_ms: int
+    error: str = ""
 
 
 _encode = msgspec.json.Encoder().encode

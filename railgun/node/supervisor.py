@@ -138,7 +138,8 @@ class Supervisor:
                 while not stopped.wait(interval_s):
                     for process in processes:
                         if process.watch() and process in self.units and self.leader is not None:
-                            ended = UnitEnded(process.index, time.time_ns() // 1_000_000)
+                            now_ms = time.time_ns() // 1_000_000
+                            ended = UnitEnded(process.index, now_ms, process.why_ended)
                             self.leader.tell(_encode(ended) + b"\n")
                     self._check_refusal()
                     if not units_run and all(each.is_ready for each in self._others):

@@ -13,6 +13,10 @@ class TaskError(Exception):
         self.args = (f"{self}. {more}",)
 
 
+class TaskFolderError(TaskError):
+    """The folder of a task cannot be there: something else has its place."""
+
+
 class CheckpointVersionError(TaskError):
     """The folder was written by another version of this program."""
 

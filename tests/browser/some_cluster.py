@@ -36,13 +36,17 @@ def fetching(fetched: int, total: int, donor: str | None = "node-1/0", hashed: i
     return {"donor": donor, "fetched_bytes": fetched, "total_bytes": total, "hashed_bytes": hashed}
 
 
+ENDED = {"unit": 1, "times": 5, "last_ms": 1_700_000_000_000, "error": "No space left on device"}
 NODES = [
     node("node-1", active=3, copies=4),
-    node("node-2", active=1, copies=4, rack="b", refused="1 node would be left for 2 copies"),
+    node("node-2", active=1, copies=4, rack="b", refused="1 node would be left for 2 copies", ended=[ENDED]),
     node("node-3", state="away", alive=False, copies=2, rack="c", lost=2),
 ]
 TASKS = [
-    task(0, copy("node-1", "answering"), copy("node-2", "silent", unit=1)),
+    {
+        **task(0, copy("node-1", "answering"), copy("node-2", "silent", unit=1)),
+        "wrong": ["node-3 has lost its copy"],
+    },
     task(1, copy("node-1", "answering", unit=1), copy("node-2", "behind", 1_204)),
     task(2, copy("node-2", "answering"), copy("node-1", "behind", 48_000)),
     task(
@@ -51,6 +55,7 @@ TASKS = [
         copy("node-2", "behind", 7_000_000, fetching=fetching(340_000_000, 1_000_000_000)),
     ),
     task(0, copy("node-1", "failed", failure="no space left on device"), partitioner="merchant"),
+    task(3, copy("node-1", "answering"), copy("node-2", "silent"), partitioner="merchant"),
     task(
         1,
         copy("node-3", None, None),
@@ -64,14 +69,29 @@ TASKS = [
         partitioner="merchant",
     ),
 ]
-WARNINGS = ["nobody answers 3 tasks: payments/merchant/0, payments/merchant/1, payments/merchant/2"]
+WARNINGS = [
+    "unit 1 of node-2 ended 5 times in the last 10 minutes; last: No space left on device",
+    "nobody answers 3 tasks: payments/merchant/0, payments/merchant/1, payments/merchant/2",
+]
+
+
+def happening(kind: str, text: str, at_ms: int = 1_700_000_000_000) -> dict[str, Any]:
+    return {"kind": kind, "at_ms": at_ms, "first_ms": at_ms, "times": 1, "text": text}
+
+
+SINCE_MS = 1_699_999_000_000
+LATELY = [
+    happening("copy_made", "1 copy was made on node-1: payments/card/2"),
+    happening("copy_failed", "payments/card/2 on node-3/0 failed: TaskFolderError: a file is in its place"),
+    happening("node_gone", "node-3 is gone"),
+]
 
 
 class SomeCluster:
     """`ClusterOperations` that answers as it is told. orders: those that were given.
 
     overview_s, order_s: how long an answer takes.  refused: why an order is refused.
-    nodes, tasks, warnings: what is shown.
+    nodes, tasks, warnings, lately: what is shown.
     """
 
     def __init__(self) -> None:
@@ -79,6 +99,7 @@ class SomeCluster:
         self.overview_s = self.order_s = 0.0
         self.refused = ""
         self.nodes, self.tasks, self.warnings = copying.deepcopy((NODES, TASKS, WARNINGS))
+        self.lately = copying.deepcopy(LATELY)
 
     async def overview(self) -> dict[str, Any]:
         await asyncio.sleep(self.overview_s)
@@ -91,6 +112,7 @@ class SomeCluster:
             "warnings": self.warnings,
             "behind": states.count("behind"),
             "unheard": states.count(None),
+            "lately": {"since_ms": SINCE_MS, "entries": self.lately},
             "nodes": self.nodes,
             "tasks": self.tasks,
         }

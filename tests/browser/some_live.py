@@ -74,7 +74,8 @@ def troubled() -> Live:
         "nodes": {"live": 2, "away": 1},
         "copies": {"answering": 10, "silent": 7, "behind": 2, "failed": 1, "unheard": 4},
         "warnings": [
-            "5 tasks have fewer than 2 copies that could answer",
+            "1 node is away: node-3",
+            "5 tasks have fewer than 2 copies that could answer: logins/device/0, payments/*/1 and 3 more",
             "nobody answers 2 tasks: logins/device/0, logins/device/3",
         ],
         "as_of_ms": -3_000,

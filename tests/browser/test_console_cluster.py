@@ -8,7 +8,16 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
-from tests.browser.some_cluster import HOSTILE, ShownBackend, SomeCluster, copy, node, task
+from tests.browser.some_cluster import (
+    ENDED,
+    HOSTILE,
+    ShownBackend,
+    SomeCluster,
+    copy,
+    happening,
+    node,
+    task,
+)
 from tests.frontend.access.callers import secret, tokens
 from tests.frontend.serving import Server, server, until
 
@@ -54,7 +63,7 @@ def test_nodes_and_figures(shown: Tab) -> None:
     )
     assert figures == {
         "Leader": "node-1",
-        "Tasks": "7",
+        "Tasks": "8",
         "Nobody answers": "3",
         "Copies of each": "2",
         "Copies behind": "4",
@@ -68,7 +77,14 @@ def test_nodes_and_figures(shown: Tab) -> None:
         *("node-1", "live", "3", "4", "1", "48,000", "1", "Drain …"),
         *("2", "a", "node-1.example.com", "0.1.0"),
     ]
-    assert second[1] == "live The last order to drain it was refused: 1 node would be left for 2 copies"
+    assert re.fullmatch(
+        r"live Unit 1 ended 5 times in the last 10 minutes, last 2023-11-14 .*: No space left on device "
+        "The last order to drain it was refused: 1 node would be left for 2 copies",
+        second[1],
+    )
+    expect(shown.rows("Nodes").nth(1).locator(".state")).to_have_class("state off")
+    expect(shown.rows("Nodes").nth(0).locator(".state")).to_have_class("state good")
+    shown.sees("Unit 1 of node-2 ended 5 times in the last 10 minutes; last: No space left on device.")
     assert third[1] == "away 2 tasks get no copy here until it is started again"
     shown.sees("Nobody answers 3 tasks: payments/merchant/0")
     assert re.search(r"as of \d s ago", shown.page.inner_text("main"))
@@ -106,11 +122,13 @@ def test_copies_that_failed_or_fetch(shown: Tab) -> None:
 
 def test_tasks_are_found(shown: Tab, cluster: SomeCluster) -> None:
     shown.page.get_by_label("only with something wrong").check()
-    shown.sees("6 of 7")
+    shown.sees("7 of 8")
     shown.page.get_by_label("Find").fill("CARD/")
-    shown.sees("3 of 7")
+    shown.sees("4 of 8")
+    # The copies of the first are well, and a warning names it all the same.
     assert [row[0] for row in shown.cells("Copies of tasks")] == [
-        f"payments/card/{each}" for each in (1, 2, 3)
+        "payments/card/0 node-3 has lost its copy",
+        *(f"payments/card/{each}" for each in (1, 2, 3)),
     ]
     # What was typed stays while the cluster changes.
     cluster.tasks = [task(each, copy("node-1", "answering")) for each in range(400)]
@@ -121,6 +139,42 @@ def test_tasks_are_found(shown: Tab, cluster: SomeCluster) -> None:
     expect(shown.rows("Copies of tasks")).to_have_count(300)
     shown.sees("The first 300 are shown")
     shown.misses("Copies that failed")
+
+
+def test_a_task_that_a_warning_names_is_found_by_its_link(shown: Tab) -> None:
+    alert = shown.page.get_by_role("alert")
+    alert.get_by_role("link", name="payments/merchant/1").click()
+    shown.sees("1 of 8")
+    expect(shown.page.get_by_label("Find")).to_have_value("payments/merchant/1")
+    expect(shown.page.get_by_label("Find")).to_be_focused()
+    assert [row[0] for row in shown.cells("Copies of tasks")] == ["payments/merchant/1"]
+    shown.page.get_by_label("Find").fill("merchant/2")
+    shown.sees("1 of 8")
+    # Of what follows the page's name in an address nothing but text is made.
+    shown.open("cluster/%3Cimg%20src=x%3E")
+    shown.sees("0 of 8")
+
+
+def test_what_has_happened_lately(shown: Tab, cluster: SomeCluster) -> None:
+    section = shown.page.locator("section[data-key=lately]")
+    expect(section.locator("p")).to_contain_text("Noted by this front-end since 2023-11-14")
+    assert [row[1] for row in shown.cells("Lately")] == [
+        "1 copy was made on node-1: payments/card/2.",
+        "payments/card/2 on node-3/0 failed: TaskFolderError: a file is in its place.",
+        "node-3 is gone.",
+    ]
+    assert all(row[0].startswith("2023-11-14 ") for row in shown.cells("Lately"))
+    expect(section.get_by_role("link", name="payments/card/2").first).to_have_attribute(
+        "href", "#/cluster/payments%2Fcard%2F2"
+    )
+    cluster.lately = [happening("node_back", f"node-{number} is back", number) for number in range(100)]
+    shown.sees("90 entries before that")
+    assert len(shown.cells("Lately")) == 10
+    section.locator("summary").click()
+    shown.sees("node-99 is back")
+    cluster.lately = []
+    shown.sees("Nothing has happened that this front-end noted since 2023-11-14")
+    expect(section.locator("table")).to_have_count(0)
 
 
 def test_a_node_is_drained_and_used_again(shown: Tab, cluster: SomeCluster) -> None:
@@ -170,7 +224,9 @@ def test_who_may_not_order_sees_no_button(browser: Browser, running: Server) -> 
 
 def test_hostile_texts_are_shown_as_text(shown: Tab, cluster: SomeCluster) -> None:
     cluster.warnings = [HOSTILE, "x" * 2_000]
+    cluster.lately = [happening(HOSTILE, HOSTILE), happening("unit_ended", "w" * 1_000_000)]
     cluster.nodes = [node(HOSTILE, host=HOSTILE, rack="y" * 500, release=HOSTILE, state=HOSTILE)]
+    cluster.nodes[0]["ended"] = [{**ENDED, "error": HOSTILE}]
     cluster.tasks = [
         task(0, copy(HOSTILE, "failed", failure=HOSTILE), copy("z" * 300, HOSTILE)),
         task(1, copy(HOSTILE, "failed", failure="word " * 200_000)),

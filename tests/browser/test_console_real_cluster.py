@@ -1,5 +1,7 @@
 """The console of a real cluster: nodes of a broker, and a front-end that is asked."""
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,7 +52,9 @@ def test_a_real_cluster_is_shown_and_a_node_emptied(
 
 
 @pytest.mark.timeout(300)
-def test_a_node_that_is_killed_is_warned_of(browser: Browser, kafka: str, tmp_path: Path) -> None:
+def test_a_unit_and_a_node_that_are_killed_are_warned_of(
+    browser: Browser, kafka: str, tmp_path: Path
+) -> None:
     """The nodes are processes, whose units answer events."""
     cluster = RunningCluster(kafka, tmp_path, seed=5, nodes=2)
     try:
@@ -65,11 +69,20 @@ def test_a_node_that_is_killed_is_warned_of(browser: Browser, kafka: str, tmp_pa
                 figure = figures.locator("div").filter(has_text=name).locator("dd")
                 expect(figure).to_have_text(value, timeout=PATIENCE_MS)
             shown.sees("Nothing to warn of.")
-            cluster.nodes.pop("node-2").kill()
+            unit = cluster.nodes["node-1"].unit(0)
+            assert unit is not None
+            os.kill(unit, signal.SIGKILL)
             warnings = shown.page.get_by_label("Warnings")
-            expect(warnings).to_contain_text("1 node is away. Cluster", timeout=PATIENCE_MS)
+            ended = "Unit 0 of node-1 ended 1 time in the last 10 minutes; last: killed by signal 9. Cluster"
+            expect(warnings).to_contain_text(ended, timeout=PATIENCE_MS)
+            cluster.nodes.pop("node-2").kill()
+            expect(warnings).to_contain_text("1 node is away: node-2. Cluster", timeout=PATIENCE_MS)
             expect(warnings).to_contain_text("and 1 can have some", timeout=PATIENCE_MS)
             warnings.get_by_role("link", name="Cluster").first.click()
             expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("away", timeout=PATIENCE_MS)
+            expect(shown.rows("Nodes").filter(has_text="node-1")).to_contain_text("Unit 0 ended 1 time")
+            lately = shown.page.locator("section[data-key=lately]")
+            expect(lately).to_contain_text("node-2 is gone", timeout=PATIENCE_MS)
+            expect(lately).to_contain_text("Unit 0 of node-1 ended: killed by signal 9")
     finally:
         cluster.close()

@@ -20,8 +20,8 @@ NAME = TaskKey(*TASK.values())  # type: ignore[arg-type]
 NODES = ("node-1", "node-2", "node-3")
 AFTER_S = 300.0
 LACKS = (
-    "1 task of s cannot have a copy on {}: history h lies before the log, and backfill/s in that data folder lacks it "
-    "or a part of it; mount or copy it there"
+    "1 task of s (s/k/0) cannot have a copy on {}: history h lies before the log, and backfill/s in that data "
+    "folder lacks it or a part of it; mount or copy it there"
 )
 NOWHERE = (
     "no node that lives has history h in backfill/s of its data folder: a copy of a task of s that loses its data "

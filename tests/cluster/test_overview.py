@@ -17,7 +17,13 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import DrainOrder, NodeRecord
+from railgun.cluster.records import (
+    DrainOrder,
+    EndedUnit,
+    NodeRecord,
+    decode_statement,
+    encode_statement,
+)
 from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
 from railgun.cluster.view import ClusterView, NodeView, TaskView
 from railgun.cluster.what_if import WhatIfError, what_if
@@ -102,6 +108,31 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
 
 
+def test_units_that_end_by_themselves_are_told_with_their_last_error() -> None:
+    observed = _observed(PLAN, STATES)
+    ended = EndedUnit(unit=1, times=5, last_ms=7_000, error="No space left on device")
+    record = msgspec.structs.replace(observed.nodes["node-b"], ended=[ended])
+    observed.take_statement(record, 0.0)
+    shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
+    said = "unit 1 of node-b ended 5 times in the last 10 minutes; last: No space left on device"
+    assert said in shown["warnings"]
+    assert f"WARNING: {said}\n" in as_text(shown)
+    assert [node.get("ended") for node in shown["nodes"]] == [None, [msgspec.structs.asdict(ended)], None]
+    # What a node said before it was away tells nothing of now.
+    observed.take_members(["node-a", "node-c"], 10.0)
+    away = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
+    assert said not in away["warnings"]
+    assert "ended" not in away["nodes"][1]
+
+
+def test_a_record_of_an_earlier_release_says_of_no_unit_that_it_ended() -> None:
+    said = msgspec.json.decode(encode_statement(_observed(PLAN, STATES).nodes["node-a"]))
+    del said["ended"]
+    record = decode_statement(msgspec.json.encode(said))
+    assert isinstance(record, NodeRecord)
+    assert record.ended == []
+
+
 def test_a_copy_that_closed_stays_closed_however_long_ago() -> None:
     states = {**STATES, (A, ONE): CopyState.CLOSED, (C, OTHER): CopyState.CLOSED}
     observed = _observed(PLAN, states, members="bc")
@@ -153,7 +184,35 @@ def test_copies_that_were_lost_are_counted() -> None:
         "node-b": None,
         "node-c": 2,
     }
-    assert "WARNING: node-c has lost its copy of 2 tasks" in as_text(shown)
+    assert (
+        "WARNING: node-c has lost its copy of 2 tasks, which it gets again when it is started again; its log says why: "
+        "s/k/0, s/k/1\n"
+    ) in as_text(shown)
+    assert [task["wrong"][0] for task in shown["tasks"]] == ["node-c has lost its copy"] * 2
+
+
+def test_a_copy_that_has_failed_is_named_in_a_warning_and_at_its_task() -> None:
+    states = {**STATES, (A, OTHER): CopyState.SILENT, (B, ONE): CopyState.FAILED}
+    shown = overview(_observed(PLAN, states), PLAN, "node-a", [ONE, OTHER], 10.0)
+    assert shown["warnings"] == [
+        f"1 copy has failed: {ONE} on node-b/0",
+        f"1 task has {FEWER}: {ONE}",
+    ]
+    assert [task.get("wrong") for task in shown["tasks"]] == [
+        ["a copy of it has failed", f"it has {FEWER}"],
+        None,
+    ]
+
+
+def test_a_warning_names_the_first_tasks_and_how_many_more_there_are() -> None:
+    tasks = task_names(9)
+    plan = Plan(3, dict.fromkeys(tasks, ()), policy=ClusterPolicy(copies=2))
+    shown = overview(_observed(plan, {}), plan, "node-a", tasks, 10.0, tasks)
+    assert shown["warnings"] == [
+        f"9 tasks have {FEWER}: s/k/0, s/k/1, s/k/2 and 6 more",
+        "nobody answers 9 tasks: s/k/0, s/k/1, s/k/2 and 6 more",
+    ]
+    assert all(task["wrong"] == [f"it has {FEWER}", "nobody answers it"] for task in shown["tasks"])
 
 
 def test_a_drain_says_what_it_waits_for() -> None:
@@ -289,6 +348,7 @@ SHORT = (
     "2 copies of each task are wanted, on nodes of their own, and 1 can have some; start more nodes, or set "
     "cluster.copies"
 )
+FEWER = "fewer than 2 copies that could answer"
 
 
 def test_warnings() -> None:
@@ -301,10 +361,12 @@ def test_warnings() -> None:
     shown = overview(observed, drained, None, [ONE, OTHER], 20.0)
     assert shown["warnings"] == [
         "no node leads: nothing is moved, and no copies are made",
+        "1 node is away: node-a",
         SHORT,
         "some nodes name a rack, and node-c none: set cluster.rack on all nodes, or on none",
-        "2 tasks have fewer than 2 copies that could answer",
+        f"2 tasks have {FEWER}: s/k/0, s/k/1",
     ]
+    assert [task["wrong"] for task in shown["tasks"]] == [[f"it has {FEWER}"]] * 2
     assert "WARNING: some nodes name a rack" in as_text(shown)
 
 
@@ -315,7 +377,7 @@ def test_no_node_at_all_is_another_warning_than_one_that_is_away() -> None:
     ]
     observed.take_members(["node-a"], 20.0)
     warnings = overview(observed, PLAN, "node-a", [ONE, OTHER], 20.0)["warnings"]
-    assert warnings == [SHORT, "2 tasks have fewer than 2 copies that could answer"]
+    assert warnings == ["1 node is away: node-b", SHORT, f"2 tasks have {FEWER}: s/k/0, s/k/1"]
 
 
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:

@@ -53,7 +53,7 @@ _FAIL = (
 )
 
 
-@pytest.mark.parametrize(("code", "why"), [(_FAIL, "no space"), ("raise SystemExit(3)", "with 3")])
+@pytest.mark.parametrize(("code", "why"), [(_FAIL, "no space"), ("raise SystemExit(3)", "exit code 3")])
 def test_it_knows_how_often_it_ended_and_why(monkeypatch: pytest.MonkeyPatch, code: str, why: str) -> None:
     monkeypatch.setattr(child_process, "BACKOFF_MAX_S", 0.0)
     unit = ChildProcess(2, _command(code))
@@ -72,7 +72,7 @@ def test_how_often_it_ended_is_forgotten_once_it_is_well(
     once = f"import pathlib; p = pathlib.Path({str(ended)!r}); p.exists() or (p.touch(), exit(1)); "
     unit = ChildProcess(0, _command(once + _TELL))
     _watched(unit, 2)
-    assert unit.ended == "unit 0 ended 1 time, last: with 1"
+    assert unit.ended == "unit 0 ended 1 time, last: exit code 1"
     deadline = time.monotonic() + 60
     while unit._ends != 0:
         assert time.monotonic() < deadline

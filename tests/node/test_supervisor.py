@@ -36,6 +36,7 @@ def test_that_a_unit_has_ended_is_told_to_the_leaders_process(tmp_path: Path) ->
     running.join()
     ended = msgspec.json.decode(told.read_bytes(), type=UnitEnded)
     assert (ended.unit, before_ms <= ended.at_ms <= time.time_ns() // 1_000_000) == (1, True)
+    assert ended.error == "exit code 1"
 
 
 def test_a_unit_that_is_not_ready_for_a_while_is_no_news(

@@ -3,6 +3,15 @@
 from pydantic import BaseModel, Field
 
 
+class EndedUnit(BaseModel):
+    """A unit whose process has ended by itself within the last 10 minutes, and was started again."""
+
+    unit: int
+    times: int = Field(description="how often it has ended in this time")
+    last_ms: int = Field(description="when it did the last time, by the clock of its node")
+    error: str = Field(description="why it did then, in one line")
+
+
 class ClusterNode(BaseModel):
     """A node of the cluster."""
 
@@ -15,6 +24,9 @@ class ClusterNode(BaseModel):
     copies: int = Field(description="copies that are planned on it")
     release: str
     host: str
+    ended: list[EndedUnit] | None = Field(
+        None, description="units that have ended by themselves lately; left out where there is none"
+    )
     refused: str | None = Field(None, description="why the last order to drain it was refused")
     lost: int | None = Field(None, description="tasks that get no copy on it until it is started again")
     was_drained: bool | None = Field(
@@ -70,6 +82,28 @@ class Task(BaseModel):
     partition: int
     copies: list[Copy]
     log: TaskLog | None = Field(description="null while the broker has not said where it begins")
+    wrong: list[str] | None = Field(
+        None, description="what the warnings say of it; left out where they say nothing"
+    )
+
+
+class Happening(BaseModel):
+    """What has happened in the cluster, once or again and again within 10 minutes."""
+
+    kind: str = Field(
+        description="node_new, node_gone, node_back, node_started, unit_ended, copy_failed or copy_made"
+    )
+    at_ms: int = Field(description="when it was noted last, by the clock of the front-end, ms since 1970")
+    first_ms: int = Field(description="when it was noted first")
+    times: int = Field(description="how often it has happened")
+    text: str = Field(description="one line, with the last error")
+
+
+class LatelyNoted(BaseModel):
+    """What the front-end that answers has noted of its cluster."""
+
+    since_ms: int = Field(description="when that front-end began to look, ms since 1970")
+    entries: list[Happening] = Field(description="the last 100, the newest first")
 
 
 class Cluster(BaseModel):
@@ -82,6 +116,7 @@ class Cluster(BaseModel):
     warnings: list[str] = Field(description="what somebody should see to")
     behind: int = Field(description="copies that catch up")
     unheard: int = Field(description="copies that are planned and do not report")
+    lately: LatelyNoted
     nodes: list[ClusterNode]
     tasks: list[Task]
 

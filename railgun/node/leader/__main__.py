@@ -19,9 +19,10 @@ from railgun.messaging.errors import TransportError, TransportRefusedError
 from railgun.node.child_arguments import child_parser
 from railgun.node.ending import Ending
 from railgun.node.identity import NodeRefusedError, node_identity
+from railgun.node.leader.ended_units import EndedUnits
 from railgun.node.leader.leading import Leading
 from railgun.node.leader.process import LeaderPlace, run_leader
-from railgun.node.parent import Parent, UnitEnded
+from railgun.node.parent import Parent
 from railgun.node.relay import Received, Serving
 from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError
@@ -47,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
     settings = settings_of(arguments.config, arguments.broker)
     stopped = threading.Event()
     stop_when_asked(stopped)
-    ended = deque[UnitEnded]()
+    ended = EndedUnits()
     # The newest message of the transfer process.
     serving = deque([Serving()], maxlen=1)
 
@@ -55,7 +56,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if isinstance(received.message, Serving):
             serving.append(received.message)
 
-    parent = Parent(stopped, unit_ended=ended.append, take=take)
+    parent = Parent(stopped, unit_ended=ended.note, take=take)
     identity = node_identity(arguments.node_folder, settings.cluster.node_name)
     place = LeaderPlace(
         arguments.node_folder,

@@ -7,7 +7,6 @@ import logging
 import platform
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +31,10 @@ from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicPartition
 from railgun.node.identity import Identity
 from railgun.node.leader.built_histories import BuiltHistories
+from railgun.node.leader.ended_units import EndedUnits
 from railgun.node.leader.leading import Leading
 from railgun.node.leader.reply_topics import ReplyTopics
 from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan
-from railgun.node.parent import UnitEnded
 from railgun.node.relay import Serving
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
@@ -76,14 +75,14 @@ def run_leader(
     stopped: threading.Event,
     checked: Callable[[], object],
     tell: Callable[[Leading], object],
-    ended: deque[UnitEnded],
+    ended: EndedUnits,
     serving: Callable[[], Serving],
 ) -> None:
     """Wait for the broker, and run until asked to stop.
 
     Raises NodeRefusedError; TransportError and RegistryError, after which the process has to be started again.
     checked: is called when the node may take part.  tell: is called after each round.
-    ended: see `Leading`.  serving: returns where the node serves snapshots.
+    ended: units of this node whose processes have ended.  serving: returns where the node serves snapshots.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
     if not reached(kafka, _log, stopped):
@@ -95,7 +94,7 @@ def run_leader(
     ):
         before = _admitted(settings, place, transport, registry, stopped)
         checked()
-        known = _Known(place, cluster, _incarnation(place, before.incarnation), serving)
+        known = _Known(place, cluster, _incarnation(place, before.incarnation), serving, ended)
         with _membership(settings, place, topics) as membership:
             watch = LogWatch(transport, topics, lambda: known.catalog if leading.leads else Catalog())
             leading = Leading(
@@ -107,7 +106,7 @@ def run_leader(
                 known.record,
                 lambda: KafkaSoleWriter(kafka, topics.assignment),
                 time.monotonic,
-                ended,
+                ended.unreported,
                 before.end,
                 lambda: watch.bounds,
             )
@@ -185,14 +184,20 @@ class _Known:
 
     incarnation: the number of this run of the node.
     serving: returns where the node serves snapshots.
+    ended: its units that have ended by themselves.
     catalog: the newest one that was followed; another thread sets it.
     """
 
     def __init__(
-        self, place: LeaderPlace, cluster: ClusterSettings, incarnation: int, serving: Callable[[], Serving]
+        self,
+        place: LeaderPlace,
+        cluster: ClusterSettings,
+        incarnation: int,
+        serving: Callable[[], Serving],
+        ended: EndedUnits,
     ) -> None:
         self._place, self._cluster, self._incarnation = place, cluster, incarnation
-        self._serving = serving
+        self._serving, self._ended = serving, ended
         self._looked_s, self._disk = -_FOLDERS_S, list[DiskCopy]()
         self._measured_s, self._sizes = -_SIZES_S, dict[TaskKey, int]()
         self.catalog = Catalog()
@@ -222,6 +227,7 @@ class _Known:
             transfer=serving.address,
             transfer_key=serving.key,
             transfer_reason=serving.reason,
+            ended=self._ended.lately(time.time_ns() // 1_000_000),
         )
 
     def _on_disk(self, now_s: float) -> Iterator[DiskCopy]:

@@ -4,13 +4,15 @@ The nodes have no units, so that their copies never report; `tests/unit/test_uni
 """
 
 import logging
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from frontend.kafka import followed_plan
+from frontend.kafka import cluster_watch, followed_plan
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.deadlines import DEADLINES
 from railgun.cli.main import main
@@ -158,6 +160,37 @@ def test_nodes_are_shown_and_emptied(
     # The order is to a node that is away: that does not hide it, nor has it to be stopped.
     awaited(lambda: _states(running)["node-1"] in ("draining", "drained"))
     assert not _shown(running)["nodes"][0]["alive"]
+
+
+def test_what_happens_is_noted_though_nobody_looks(
+    kafka: str, nodes: Nodes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster_watch, "_EVERY_S", 0.1)
+    before_ms = time.time_ns() // 1_000_000
+    with front_end(FrontEndConfiguration(quick_settings(kafka), nodes.prefix)) as running:
+        parts = running.backend.running.parts
+        assert parts is not None
+
+        def noted() -> list[str]:
+            # What was noted is looked at, and nothing is asked for it.
+            return [each["text"] for each in parts.cluster_state._lately.shown()["entries"]]
+
+        awaited(lambda: parts.cluster_state._lately._has_looked)
+        nodes.start(1)
+        awaited(lambda: noted() == ["node-1 is new"])
+        nodes.stop(1)
+        awaited(lambda: noted() == ["node-1 is gone", "node-1 is new"])
+        lately = _shown(running)["lately"]
+        assert before_ms <= lately["since_ms"] <= lately["entries"][-1]["at_ms"]
+        assert [(each["kind"], each["times"]) for each in lately["entries"]] == [
+            ("node_gone", 1),
+            ("node_new", 1),
+        ]
+        assert main(["cluster", "--url", running.service.url]) == 0
+        assert re.search(
+            r"\nlately, as the server has noted since 20\S+Z:\n  20\S+Z node-1 is gone\n  20\S+Z node-1 is new\n",
+            capsys.readouterr().out,
+        )
 
 
 def test_what_cannot_be_asked_is_refused(nodes: Nodes, running: RunningFrontEnd) -> None:

@@ -4,7 +4,6 @@ runs already keeps its last plan.
 
 import threading
 import time
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from railgun.cluster.records import NodeRecord, decode_statement, encode_plan, encode_statement
 from railgun.config.settings import Settings
 from railgun.node.identity import NodeRefusedError, node_identity
+from railgun.node.leader.ended_units import EndedUnits
 from railgun.node.leader.process import LeaderPlace, run_leader
 from railgun.node.relay import Serving
 from railgun.registry.cluster_topics import make_topics
@@ -43,7 +43,7 @@ def test_it_leaves_what_its_newer_release_said_and_begins_nothing(
             threading.Event(),
             lambda: begun.append("units"),
             lambda leading: begun.append(leading),
-            deque(),
+            EndedUnits(),
             Serving,
         )
     assert not begun

@@ -7,6 +7,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.config.settings import ClusterSettings
 from railgun.host.place import task_folder
 from railgun.node.identity import Identity
+from railgun.node.leader.ended_units import EndedUnits
 from railgun.node.leader.process import LeaderPlace, _Known
 from railgun.node.relay import Serving
 
@@ -14,7 +15,7 @@ from railgun.node.relay import Serving
 def test_a_record_says_where_the_node_serves_snapshots(tmp_path: Path) -> None:
     place = LeaderPlace(tmp_path, Identity("a", "f"), 1, "1", 1)
     serving = Serving()
-    known = _Known(place, ClusterSettings(), 1, lambda: serving)
+    known = _Known(place, ClusterSettings(), 1, lambda: serving, EndedUnits())
     before = known.record()
     assert (before.transfer, before.transfer_key, before.transfer_reason) == ("", "", "")
     serving = Serving("http://a:1", "00ff")
@@ -34,6 +35,7 @@ def test_a_record_says_of_which_tasks_the_node_may_have_a_checkpoint(tmp_path: P
         state = task_folder(tmp_path, *key) / "state"
         state.mkdir(parents=True)
         (state / "end.mark").write_bytes(bytes([key.partition]) * 1_024)
-    known = _Known(LeaderPlace(tmp_path, Identity("a", "f"), 1, "1", 1), ClusterSettings(), 1, Serving)
+    place = LeaderPlace(tmp_path, Identity("a", "f"), 1, "1", 1)
+    known = _Known(place, ClusterSettings(), 1, Serving, EndedUnits())
     known.catalog = catalog
     assert [(each.partition, each.has_checkpoint) for each in known.record().disk] == [(0, False), (1, True)]

@@ -4,9 +4,10 @@ import { may } from "./api.js";
 import { Copies, nameOf, stateOf } from "./copies.js";
 import { h } from "./dom.js";
 import { bytes, counted, number } from "./format.js";
+import { lately } from "./lately.js";
 import { openOrder } from "./orders.js";
 import { Page } from "./page.js";
-import { bar, figures, sentence, shown, table } from "./parts.js";
+import { bar, figures, shown, table, told, when } from "./parts.js";
 
 const EVERY_MS = 5_000;
 const NODES = [
@@ -22,7 +23,10 @@ const MOVING = [
 class Cluster extends Page {
   begin() {
     this.cluster = this.poll("/v1/cluster", EVERY_MS);
-    this.copies = new Copies();
+    // The address may name a task that is looked for.
+    const [wanted = ""] = this.rest;
+    this.copies = new Copies(wanted);
+    this.wanted = wanted;
     this.addEventListener("input", () => {
       this.copies.text = this.querySelector("#find").value;
       this.copies.onlyTrouble = this.querySelector("#trouble").checked;
@@ -36,6 +40,16 @@ class Cluster extends Page {
     });
   }
 
+  draw() {
+    super.draw();
+    const find = this.wanted && this.querySelector("#find");
+    if (find) {
+      this.wanted = "";
+      find.focus();
+      find.scrollIntoView();
+    }
+  }
+
   content() {
     return [
       this.head("Cluster", this.cluster),
@@ -44,6 +58,7 @@ class Cluster extends Page {
         figures(numbers(cluster)),
         section("nodes", "Nodes", this.#nodes(cluster)),
         moving(cluster),
+        section("lately", "Lately", lately(cluster.lately)),
         section("tasks", "Tasks", this.copies.content(cluster)),
       ]),
     ];
@@ -55,7 +70,7 @@ class Cluster extends Page {
       h(
         "div",
         { class: "problem", role: "alert", "data-key": "warnings" },
-        h("ul", null, warnings.map((each) => h("li", null, sentence(each)))),
+        h("ul", null, warnings.map((each) => h("li", null, told(each)))),
       )
     );
   }
@@ -105,7 +120,11 @@ function nodeRow(node, copies, mayOrder) {
   const order = isEmptied ? "undrain" : "drain";
   return [
     h("code", null, node.name),
-    [state(node), ...remarks(node).map((each) => h("p", { class: "remark" }, each))],
+    [
+      state(node),
+      ...(node.ended ?? []).map((each) => h("p", { class: "remark bad" }, ended(each))),
+      ...remarks(node).map((each) => h("p", { class: "remark" }, each)),
+    ],
     number(node.active),
     number(node.copies),
     h("span", { class: behind.length > 0 && "off" }, number(behind.length)),
@@ -124,10 +143,15 @@ function nodeRow(node, copies, mayOrder) {
   ];
 }
 
-function state({ state: said, alive }) {
-  const kind = { live: "good", away: "bad", draining: "off" }[said] ?? "";
+function state({ state: said, alive, ended: units = [] }) {
+  const kind = { live: units.length ? "off" : "good", away: "bad", draining: "off" }[said] ?? "";
   const isAway = !alive && said !== "away";
   return h("span", { class: `state ${kind}` }, said, isAway && ", away");
+}
+
+/** What a node says of a unit whose process ended by itself lately. */
+function ended({ unit, times, last_ms, error }) {
+  return [`Unit ${unit} ended ${counted(times, "time")} in the last 10 minutes, last `, when(last_ms), `: ${error}`];
 }
 
 function remarks({ refused, lost, waits }) {

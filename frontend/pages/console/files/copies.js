@@ -33,10 +33,14 @@ function colour(state) {
   return LEGEND.some(([known]) => known === state) ? state : "unknown";
 }
 
-/** The grid, narrowed by what somebody looks for. text: a part of a task's name. */
+/** The grid, narrowed by what somebody looks for. text: a part of a task's name, which is looked for at first. */
 export class Copies {
-  text = "";
   onlyTrouble = false;
+  #first;
+
+  constructor(text) {
+    this.text = this.#first = text;
+  }
 
   content({ tasks, nodes }) {
     if (!tasks.length) {
@@ -49,7 +53,10 @@ export class Copies {
         "div",
         { class: "find" },
         h("label", { for: "find" }, "Find"),
-        h("input", { id: "find", type: "search", placeholder: "a part of a task's name", autocomplete: "off" }),
+        h("input", {
+          ...{ id: "find", type: "search", value: this.#first },
+          ...{ placeholder: "a part of a task's name", autocomplete: "off" },
+        }),
         h("label", { class: "check" }, h("input", { id: "trouble", type: "checkbox" }), "only with something wrong"),
         h("span", { class: "quiet", role: "status" }, `${number(found.length)} of ${number(tasks.length)}`),
       ),
@@ -71,7 +78,10 @@ export class Copies {
   }
 }
 
-function isWell({ copies }) {
+function isWell({ copies, wrong = [] }) {
+  if (wrong.length) {
+    return false;
+  }
   const planned = copies.filter((copy) => copy.planned);
   return copies.some((copy) => copy.state === "answering") && planned.every((copy) => WELL.has(stateOf(copy)));
 }
@@ -99,12 +109,16 @@ function grid(tasks, names) {
         return h(
           "tr",
           { "data-key": name },
-          h("th", { scope: "row", class: "name" }, h("code", null, name)),
+          h("th", { scope: "row", class: "name" }, h("code", null, name), (task.wrong ?? []).map(remark)),
           names.map((node) => h("td", null, task.copies.filter((copy) => copy.node === node).map(cell))),
         );
       }),
     ),
   );
+}
+
+function remark(text) {
+  return h("p", { class: "remark" }, text);
 }
 
 function cell(copy) {

@@ -6,7 +6,7 @@ import { Begin } from "./begin.js";
 import { h } from "./dom.js";
 import { bytes, counted, duration, number, share } from "./format.js";
 import { Page } from "./page.js";
-import { bar, figures, nothingToRead, sentence, shown, table } from "./parts.js";
+import { bar, figures, nothingToRead, sentence, shown, table, told } from "./parts.js";
 import { traffic } from "./traffic.js";
 
 const EVERY_MS = 1_000;
@@ -144,7 +144,7 @@ function warnings(live) {
     return h("p", { class: "quiet", "data-key": "no warnings" }, "Nothing to warn of.");
   }
   const said = found.map(([text, href, title]) =>
-    h("li", null, sentence(text), href && [" ", h("a", { href }, title)]),
+    h("li", null, href === "#/cluster" ? told(text) : sentence(text), href && [" ", h("a", { href }, title)]),
   );
   return h(
     "section",
@@ -156,16 +156,7 @@ function warnings(live) {
 function ofProcess({ process: own, cluster }) {
   const place = cluster ? ["#/cluster", "Cluster"] : [];
   const found = own && !own.ready ? [`no events are taken now: ${own.reason}`] : [];
-  if (cluster) {
-    const { away = 0 } = cluster.nodes;
-    const { failed = 0 } = cluster.copies;
-    found.push(
-      away > 0 && counted(away, "node is away", "nodes are away"),
-      failed > 0 && counted(failed, "copy has failed", "copies have failed"),
-      ...cluster.warnings,
-    );
-  }
-  return found.filter(Boolean).map((text) => [text, ...place]);
+  return [...found, ...(cluster?.warnings ?? [])].map((text) => [text, ...place]);
 }
 
 function ofStream({ name, warnings: own, unanswered: tasks }, { cluster }) {

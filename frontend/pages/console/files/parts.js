@@ -228,6 +228,14 @@ export async function copy(button) {
   }
 }
 
+/** A text about a cluster as a sentence, in which the names of tasks are links to them. */
+export function told(text) {
+  const parts = sentence(text).split(/\b([A-Za-z]\w*\/(?:\*|[A-Za-z]\w*)\/\d+)\b/);
+  return parts.map((part, place) =>
+    place % 2 ? h("a", { href: `#/cluster/${encodeURIComponent(part)}` }, part) : part,
+  );
+}
+
 /** A text of the server as a sentence: it begins with a capital and ends with a full stop. */
 export function sentence(text) {
   const said = text.trim();

@@ -1,0 +1,39 @@
+"""Has a front-end note every few seconds what happens in its cluster, whether or not anybody looks at it."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from frontend.kafka.cluster_state import ClusterState
+from railgun.messaging.errors import TransportClosedError, TransportError
+
+_EVERY_S = 5.0
+_log = logging.getLogger("railgun.frontend")
+
+
+class ClusterWatch:
+    """Notes in a thread of its own, until it is closed.
+
+    is_away: returns whether the broker is known not to answer. It is not asked then.
+    """
+
+    def __init__(self, state: ClusterState, is_away: Callable[[], bool]) -> None:
+        self._state, self._is_away = state, is_away
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, name="lately", daemon=True).start()
+
+    def close(self) -> None:
+        """Note no more. A question to the broker that is under way goes on in its thread."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_EVERY_S):
+            if self._is_away():
+                continue
+            try:
+                self._state.note()
+            except TransportClosedError:
+                return
+            except TransportError as error:
+                # Who asks for the cluster is told, and others log it.
+                _log.debug("the cluster cannot be looked at: %s", error)

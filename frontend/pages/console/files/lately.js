@@ -1,0 +1,31 @@
+// What has happened in a cluster lately, as the front-end that answers has noted it.
+
+import { h } from "./dom.js";
+import { counted } from "./format.js";
+import { table, told, when } from "./parts.js";
+
+const FIRST_MAX = 10;
+const COLUMNS = [["When"], ["What", "long"]];
+const BAD = new Set(["node_gone", "unit_ended", "copy_failed"]);
+
+/** The newest as a table, and those before it to open. */
+export function lately({ since_ms, entries }) {
+  const rows = entries.map((each, place) => [`${each.kind} ${each.first_ms} ${place}`, row(each)]);
+  const earlier = rows.slice(FIRST_MAX);
+  const noted = entries.length ? "Noted by this front-end since " : "Nothing has happened that this front-end noted since ";
+  return [
+    h("p", { class: "quiet" }, noted, when(since_ms), "."),
+    rows.length > 0 && table("Lately", COLUMNS, rows.slice(0, FIRST_MAX)),
+    earlier.length > 0 &&
+      h(
+        "details",
+        { "data-key": "earlier" },
+        h("summary", null, `${counted(earlier.length, "entry", "entries")} before that`),
+        table("Before that", COLUMNS, earlier),
+      ),
+  ];
+}
+
+function row({ kind, at_ms, text }) {
+  return [when(at_ms), h("span", { class: BAD.has(kind) && "bad" }, told(text))];
+}

@@ -1,0 +1,227 @@
+"""Notes what has happened in a cluster lately, by comparing each look at it with the one before.
+
+A front-end looks every few seconds. It does no I/O.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.observed import ObservedCluster
+from railgun.cluster.plan import Plan
+from railgun.wording import counted, listed
+
+KEPT_MAX = 100
+# What happens again within this time is counted in its entry, so that it drives out no other one.
+_ONE_MS = 600_000
+# A node that has come says a moment later that it was started.
+_COMES_S = 30.0
+_NAMED = 3
+_ERROR_MAX = 500
+# Numbers, and random names. Errors that differ in these alone have one cause.
+_VARYING = re.compile(r"\b[0-9a-f]*[0-9][0-9a-f]*\b")
+
+
+class Kind(StrEnum):
+    """The kinds of what happens."""
+
+    NODE_NEW = "node_new"
+    NODE_GONE = "node_gone"
+    NODE_BACK = "node_back"
+    NODE_STARTED = "node_started"
+    UNIT_ENDED = "unit_ended"
+    COPY_FAILED = "copy_failed"
+    COPY_MADE = "copy_made"
+
+
+_OF_NODES = {
+    Kind.NODE_NEW: "is new",
+    Kind.NODE_GONE: "is gone",
+    Kind.NODE_BACK: "is back",
+    Kind.NODE_STARTED: "was started again",
+}
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One thing that has happened, once or again and again.
+
+    unit: of a unit that ended.  error: the last one, in one line.
+    first_ms, last_ms: when it was noted, in ms since 1970.  times: how often it has happened.
+    copies: those that failed or were made, by task.
+    """
+
+    kind: Kind
+    node: str
+    unit: int | None
+    error: str
+    first_ms: int
+    last_ms: int
+    times: int
+    copies: dict[TaskKey, CopyName] = field(default_factory=dict)
+
+    def is_again(self, other: "_Entry") -> bool:
+        """Whether another entry tells of the same, not long before."""
+        return other.last_ms - self.last_ms < _ONE_MS and self._cause == other._cause
+
+    @property
+    def _cause(self) -> tuple[object, ...]:
+        return self.kind, self.node, self.unit, _VARYING.sub("", self.error)
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        times = f", {counted(self.times, 'time')}" if self.times > 1 else ""
+        last = "; last" if self.times > 1 else ""
+        if self.kind in _OF_NODES:
+            return f"{self.node} {_OF_NODES[self.kind]}{times}"
+        if self.kind is Kind.UNIT_ENDED:
+            ended = f" {counted(self.times, 'time')}" if self.times > 1 else ""
+            return f"unit {self.unit} of {self.node} ended{ended}{last}: {self.error}"
+        tasks = [str(task) for task in self.copies]
+        if self.kind is Kind.COPY_MADE:
+            many = counted(len(tasks), "copy was", "copies were")
+            return f"{many} made on {self.node}: {listed(tasks, _NAMED)}"
+        if len(tasks) == 1:
+            return f"{tasks[0]} on {next(iter(self.copies.values()))} failed{times}{last}: {self.error}"
+        return f"{len(tasks):,} copies on {self.node} failed: {listed(tasks, _NAMED)}; last: {self.error}"
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "kind": str(self.kind),
+            "at_ms": self.last_ms,
+            "first_ms": self.first_ms,
+            "times": self.times,
+            "text": self.text,
+        }
+
+
+_Ends = dict[tuple[str, int], tuple[int, int]]
+_Planned = frozenset[tuple[TaskKey, CopyName, str]]
+
+
+class Lately:
+    """Keeps the last KEPT_MAX entries. One thread uses it. since_ms: from when on it is looked, in ms since 1970.
+
+    The first look notes nothing: what stands then may have happened long ago.
+    """
+
+    def __init__(self, since_ms: int) -> None:
+        self._since_ms = since_ms
+        self._entries: deque[_Entry] = deque(maxlen=KEPT_MAX)
+        self._has_looked = False
+        self._members: frozenset[str] = frozenset()
+        self._seen: set[str] = set()
+        # When nodes have come, by the clock of `look`; and which start of each is known.
+        self._came_s: dict[str, float] = {}
+        self._starts: dict[str, int] = {}
+        # By node and unit: how often it had ended lately, and when it had last.
+        self._ends: _Ends = {}
+        self._failed: frozenset[tuple[TaskKey, CopyName]] = frozenset()
+        self._plan = Plan()
+        self._planned: _Planned = frozenset()
+        # Copies that the plan names since a look, and that could not answer yet.
+        self._making: set[tuple[TaskKey, CopyName, str]] = set()
+
+    def shown(self) -> dict[str, Any]:
+        """Return what `GET /v1/cluster` shows: the entries, the newest first."""
+        return {"since_ms": self._since_ms, "entries": [each.shown() for each in reversed(self._entries)]}
+
+    def look(self, observed: ObservedCluster, plan: Plan, now_s: float, now_ms: int) -> None:
+        """Compare what is known now with the last look. now_s: the clock of the reports. now_ms: since 1970."""
+        found = [
+            *self._of_nodes(observed, now_s, now_ms),
+            *self._of_units(observed, now_ms),
+            *self._of_failed(observed, plan, now_ms),
+            *self._of_made(observed, plan, now_s, now_ms),
+        ]
+        if self._has_looked:
+            for entry in found:
+                self._note(entry)
+        self._has_looked = True
+
+    def _note(self, entry: _Entry) -> None:
+        known = next((each for each in self._entries if each.is_again(entry)), None)
+        if known is None:
+            self._entries.append(entry)
+            return
+        known.last_ms, known.error, known.times = entry.last_ms, entry.error, known.times + entry.times
+        known.copies |= entry.copies
+        # The newest is last.
+        self._entries.remove(known)
+        self._entries.append(known)
+
+    def _of_nodes(self, observed: ObservedCluster, now_s: float, now_ms: int) -> Iterator[_Entry]:
+        before, self._members = self._members, frozenset(observed.members)
+        for node in sorted(before - self._members):
+            yield _entry(Kind.NODE_GONE, node, now_ms)
+        for node in sorted(self._members - before):
+            self._came_s[node] = now_s
+            yield _entry(Kind.NODE_BACK if node in self._seen else Kind.NODE_NEW, node, now_ms)
+        self._seen |= self._members
+        for name in sorted(self._members & observed.nodes.keys()):
+            start = observed.nodes[name].incarnation
+            known, self._starts[name] = self._starts.get(name, start), start
+            if start != known and now_s - self._came_s.get(name, now_s) > _COMES_S:
+                yield _entry(Kind.NODE_STARTED, name, now_ms)
+
+    def _of_units(self, observed: ObservedCluster, now_ms: int) -> Iterator[_Entry]:
+        before, self._ends = self._ends, {}
+        # Those of nodes that are gone are kept in mind: they may come back and say the same.
+        for name, record in sorted(observed.nodes.items()):
+            for each in record.ended:
+                unit = name, each.unit
+                times, last_ms = before.get(unit, (0, 0))
+                self._ends[unit] = each.times, each.last_ms
+                if each.last_ms != last_ms:
+                    # Earlier ends may have left the count meanwhile.
+                    more = max(1, each.times - times)
+                    yield _entry(Kind.UNIT_ENDED, name, now_ms, each.error, unit=each.unit, times=more)
+
+    def _of_failed(self, observed: ObservedCluster, plan: Plan, now_ms: int) -> Iterator[_Entry]:
+        before = self._failed
+        failed = {
+            (task, heard.copy): heard.status.failure
+            for task in plan.copies
+            for heard in observed.reports.copies(task)
+            if heard.status.state is CopyState.FAILED
+        }
+        self._failed = frozenset(failed)
+        for task, copy in sorted(self._failed - before):
+            entry = _entry(Kind.COPY_FAILED, copy.node, now_ms, failed[task, copy])
+            entry.copies[task] = copy
+            yield entry
+
+    def _of_made(self, observed: ObservedCluster, plan: Plan, now_s: float, now_ms: int) -> Iterator[_Entry]:
+        if plan is not self._plan:
+            before, self._planned = self._planned, _planned(plan)
+            # The first copies of a new task are not news.
+            self._making |= {each for each in self._planned - before if self._plan.copies.get(each[0])}
+            self._making &= self._planned
+            self._plan = plan
+        for task, copy, folder in sorted(self._making):
+            heard = next((each for each in observed.reports.copies(task) if each.copy == copy), None)
+            if heard is not None and heard.is_heard(now_s) and heard.status.state.is_caught_up:
+                self._making.discard((task, copy, folder))
+                entry = _entry(Kind.COPY_MADE, copy.node, now_ms)
+                entry.copies[task] = copy
+                yield entry
+
+
+def _entry(
+    kind: Kind, node: str, now_ms: int, error: str = "", *, unit: int | None = None, times: int = 1
+) -> _Entry:
+    return _Entry(kind, node, unit, " ".join(error.split())[:_ERROR_MAX], now_ms, now_ms, times)
+
+
+def _planned(plan: Plan) -> _Planned:
+    """Return the copies that a plan names. One in another data folder is another copy."""
+    return frozenset(
+        (task, each.copy, each.folder) for task, copies in plan.copies.items() for each in copies
+    )

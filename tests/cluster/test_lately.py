@@ -1,0 +1,225 @@
+"""What a front-end notes of its cluster, by comparing looks: nodes, units and copies, each with its error."""
+
+from typing import Any
+
+import msgspec
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cli.cluster import as_text
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.lately import KEPT_MAX, Lately
+from railgun.cluster.observed import ObservedCluster
+from railgun.cluster.overview import overview
+from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.records import EndedUnit, NodeRecord
+from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
+from tests.cluster.clusters import task_names
+
+ONE, OTHER, THIRD = task_names(3)
+A, B, C = (CopyName(f"node-{name}", 0) for name in "abc")
+SINCE_MS = 1_000_000
+
+
+class Cluster:
+    """Three nodes, of which the first two have the copies of two tasks. The clocks advance by a second per look."""
+
+    def __init__(self) -> None:
+        self.observed = ObservedCluster(ClusterPolicy(), 0.0)
+        self.states: dict[CopyName, dict[TaskKey, tuple[CopyState, str]]] = {A: {}, B: {}, C: {}}
+        self.now_s = 0.0
+        for copy in (A, B, C):
+            self.says(copy.node)
+        self.live("abc")
+        self.planned(1, {ONE: (A, B), OTHER: (B, A)})
+        for task in (ONE, OTHER):
+            self.has(A, task, CopyState.SILENT)
+            self.has(B, task, CopyState.SILENT)
+        self.lately = Lately(SINCE_MS)
+        self.look()
+
+    def says(self, node: str, incarnation: int = 1, *ended: EndedUnit) -> None:
+        self.observed.take_statement(
+            NodeRecord(
+                name=node,
+                folder="f",
+                incarnation=incarnation,
+                host="h",
+                units=1,
+                release="1",
+                ended=list(ended),
+            ),
+            self.now_s,
+        )
+
+    def live(self, names: str) -> None:
+        self.observed.take_members([f"node-{name}" for name in names], self.now_s)
+
+    def planned(self, epoch: int, copies: dict[TaskKey, tuple[CopyName, ...]]) -> None:
+        found = {task: tuple(PlannedCopy(copy, "f") for copy in own) for task, own in copies.items()}
+        self.plan = Plan(epoch, found, policy=ClusterPolicy(copies=2))
+
+    def has(self, copy: CopyName, task: TaskKey, state: CopyState, failure: str = "") -> None:
+        self.states[copy][task] = state, failure
+
+    def look(self, after_s: float = 1.0) -> None:
+        self.now_s += after_s
+        for copy, own in self.states.items():
+            copies = [
+                CopyStatus(**task._asdict(), state=state, failure=failure, position=5, replied=5, end=9)
+                for task, (state, failure) in own.items()
+            ]
+            report = UnitReport(node=copy.node, unit=copy.unit, generation=1, interval_ms=200, copies=copies)
+            self.observed.take_report(encode_report(report), self.now_s)
+        self.lately.look(self.observed, self.plan, self.now_s, self.now_ms)
+
+    @property
+    def now_ms(self) -> int:
+        return SINCE_MS + round(1_000 * self.now_s)
+
+    def entries(self) -> list[dict[str, Any]]:
+        found = self.lately.shown()
+        assert found["since_ms"] == SINCE_MS
+        entries: list[dict[str, Any]] = found["entries"]
+        return entries
+
+    def texts(self) -> list[str]:
+        """The newest first."""
+        return [each["text"] for each in self.entries()]
+
+
+def test_what_stands_at_the_first_look_and_what_stays_is_no_news() -> None:
+    cluster = Cluster()
+    cluster.look()
+    assert cluster.entries() == []
+
+
+def test_nodes_go_come_back_and_come_anew() -> None:
+    cluster = Cluster()
+    cluster.live("ab")
+    cluster.look()
+    assert cluster.entries() == [
+        {
+            "kind": "node_gone",
+            "at_ms": cluster.now_ms,
+            "first_ms": cluster.now_ms,
+            "times": 1,
+            "text": "node-c is gone",
+        }
+    ]
+    cluster.live("abcd")
+    cluster.look()
+    assert cluster.texts() == ["node-d is new", "node-c is back", "node-c is gone"]
+    # A start of it that is heard a moment after it came is no further news; one long after is.
+    cluster.says("node-c", 2)
+    cluster.look()
+    assert len(cluster.entries()) == 3
+    cluster.look(60.0)
+    cluster.says("node-c", 3)
+    cluster.look()
+    assert cluster.texts()[0] == "node-c was started again"
+
+
+def test_a_copy_that_fails_is_noted_with_its_error_and_the_one_that_replaces_it() -> None:
+    cluster = Cluster()
+    cluster.has(A, ONE, CopyState.FAILED, "TaskError: /data/7: a file\nis in its place")
+    cluster.look()
+    cluster.look()
+    failed = f"{ONE} on node-a/0 failed: TaskError: /data/7: a file is in its place"
+    assert cluster.texts() == [failed]
+    cluster.planned(2, {ONE: (B, C), OTHER: (B, A)})
+    cluster.has(C, ONE, CopyState.BEHIND)
+    del cluster.states[A][ONE]
+    cluster.look()
+    assert cluster.texts() == [failed]
+    cluster.has(C, ONE, CopyState.SILENT)
+    cluster.look()
+    cluster.look()
+    assert cluster.texts() == [f"1 copy was made on node-c: {ONE}", failed]
+
+
+def test_a_copy_that_fails_again_and_again_and_many_that_fail_alike_are_one_entry() -> None:
+    cluster = Cluster()
+    for number in range(3):
+        cluster.has(A, ONE, CopyState.FAILED, f"damaged at byte {number}")
+        cluster.look()
+        cluster.has(A, ONE, CopyState.BEHIND)
+        cluster.look()
+    (entry,) = cluster.entries()
+    assert entry["text"] == f"{ONE} on node-a/0 failed, 3 times; last: damaged at byte 2"
+    assert (entry["times"], entry["at_ms"] - entry["first_ms"]) == (3, 4_000)
+    for task in (ONE, OTHER):
+        cluster.has(A, task, CopyState.FAILED, "damaged at byte 9")
+    cluster.look()
+    assert cluster.texts() == [f"2 copies on node-a failed: {ONE}, {OTHER}; last: damaged at byte 9"]
+    cluster.has(B, ONE, CopyState.FAILED, "no space left")
+    cluster.look()
+    assert cluster.texts()[0] == f"{ONE} on node-b/0 failed: no space left"
+
+
+def test_the_first_copies_of_a_new_task_are_no_news_and_one_in_another_folder_is() -> None:
+    cluster = Cluster()
+    own: dict[TaskKey, tuple[CopyName, ...]] = {ONE: (A, B), OTHER: (B, A), THIRD: (A, B)}
+    cluster.planned(2, own)
+    cluster.has(A, THIRD, CopyState.ANSWERING)
+    cluster.look()
+    assert cluster.entries() == []
+    found = {task: tuple(PlannedCopy(copy, "g" if copy == B else "f") for copy in own[task]) for task in own}
+    cluster.plan = Plan(3, found, policy=ClusterPolicy(copies=2))
+    cluster.look()
+    assert cluster.texts() == [f"2 copies were made on node-b: {ONE}, {OTHER}"]
+
+
+def test_units_that_end_are_counted_with_their_last_error() -> None:
+    cluster = Cluster()
+    cluster.says("node-b", 1, EndedUnit(unit=1, times=2, last_ms=5, error="no space: 12 bytes"))
+    cluster.look()
+    cluster.look()
+    assert cluster.texts() == ["unit 1 of node-b ended 2 times; last: no space: 12 bytes"]
+    ended = EndedUnit(unit=1, times=5, last_ms=9, error="no space: 8 bytes")
+    cluster.says("node-b", 1, ended)
+    cluster.look()
+    assert cluster.texts() == ["unit 1 of node-b ended 5 times; last: no space: 8 bytes"]
+    # A node that comes back and says the same tells nothing new.
+    cluster.live("ac")
+    cluster.look()
+    cluster.live("abc")
+    cluster.look()
+    assert cluster.texts()[:2] == ["node-b is back", "node-b is gone"]
+    assert len(cluster.texts()) == 3
+    # Earlier ends leave the count of the last ten minutes.
+    cluster.look(1_000.0)
+    cluster.says("node-b", 1, msgspec.structs.replace(ended, times=1, last_ms=99, error="killed by signal 9"))
+    cluster.look()
+    assert cluster.texts()[0] == "unit 1 of node-b ended: killed by signal 9"
+
+
+def test_the_command_prints_the_newest() -> None:
+    cluster = Cluster()
+    shown = overview(cluster.observed, cluster.plan, "node-a", [ONE, OTHER], cluster.now_s)
+    assert "lately" not in as_text(shown)
+    assert "lately" not in as_text({**shown, "lately": cluster.lately.shown()})
+    for number in range(7):
+        cluster.live("abcdefghijk"[: 4 + number])
+        cluster.look()
+    lines = as_text({**shown, "lately": cluster.lately.shown()}).splitlines()
+    begin = lines.index(
+        "lately, as the server has noted since 1970-01-01T00:16:40Z; the last 5 of 7, all with --json:"
+    )
+    assert lines[begin + 1] == "  1970-01-01T00:16:48Z node-j is new"
+    assert len(lines) == begin + 6
+
+
+def test_the_last_are_kept_and_what_happens_again_drives_out_none() -> None:
+    cluster = Cluster()
+    for _ in range(20):
+        cluster.live("ab")
+        cluster.look()
+        cluster.live("abc")
+        cluster.look()
+    assert cluster.texts() == ["node-c is back, 20 times", "node-c is gone, 20 times"]
+    for number in range(KEPT_MAX + 5):
+        cluster.live("abc" + chr(ord("d") + number % 2))
+        cluster.look(601.0)
+    assert len(cluster.entries()) == KEPT_MAX
+    assert "node-c is gone, 20 times" not in cluster.texts()
