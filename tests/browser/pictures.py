@@ -99,7 +99,7 @@ def answer_some(running: Server) -> None:
         }
         for number in range(3_000)
     ]
-    # A sample of them is taken each second.
+    # Some of the replies are looked at each second.
     for place in range(0, len(events), 250):
         answer = running.post("/v1/streams/payments/events", events[place : place + 250])
         assert answer.status_code == 200
@@ -110,7 +110,7 @@ def of_a_stream(made: Tab) -> None:
     """The parts of the page of a stream that lie below its beginning."""
     made.sees("The same as a table", "console-plan")
     made.page.get_by_role("button", name="values of card_amount_1d").click()
-    made.sees("in a sample", "console-answered")
+    made.sees("some of the replies", "console-answered")
     picture(made, "answered", made.page.locator("console-answered"))
     made.page.get_by_role("button", name="Close").click()
     field = made.page.get_by_label("A query, or a DERIVE")
