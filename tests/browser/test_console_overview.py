@@ -368,13 +368,13 @@ def test_while_a_server_starts_nobody_is_told_to_begin(browser: Browser, tmp_pat
     ):
         try:
             shown.open()
-            shown.sees("No events are taken now: starting")
+            shown.sees("Not ready: starting")
             shown.page.wait_for_timeout(1_500)
             shown.misses("There is no stream yet")
         finally:
             may_open.set()
         shown.sees("payments")
-        shown.misses("No events are taken now")
+        shown.misses("Not ready")
 
 
 def test_the_address_of_the_broker_is_asked_for_until_it_is_known(browser: Browser, tmp_path: Path) -> None:

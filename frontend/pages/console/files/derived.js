@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { quiet } from "./parts.js";
-import { special } from "./values.js";
+import { special } from "./value.js";
 
 const NODES_MAX = 500;
 

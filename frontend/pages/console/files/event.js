@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { bytes, number } from "./format.js";
 import { problem, quiet, table, when } from "./parts.js";
 import { addressOf } from "./question.js";
-import { special } from "./values.js";
+import { special } from "./value.js";
 
 // As the server has it.
 const KEPT_BYTES_MAX = 2 ** 18;

@@ -8,7 +8,7 @@ import { counted, number, time } from "./format.js";
 import { cameBy, nameOf, one } from "./event.js";
 import { Page } from "./page.js";
 import { choice, copyable, noStream, quiet, shown, table, when } from "./parts.js";
-import { listed, truesOf } from "./values.js";
+import { listed, truesOf } from "./value.js";
 
 const EVERY_MS = 2_000;
 const STREAMS_MS = 10_000;

@@ -8,7 +8,7 @@ import { choice, copyable, lacking, noStream, shown, standing, table, when } fro
 import { Poll } from "./poll.js";
 import { addressOf, curlOf, lookUp, pythonOf, questionOf, valueOf } from "./question.js";
 import { isUnknown, untold } from "./untold.js";
-import { listed, special, truesOf } from "./values.js";
+import { listed, special, truesOf } from "./value.js";
 
 const EVERY_MS = 5_000;
 const ROWS_MAX = 500;

@@ -1,4 +1,4 @@
-// Values of fields and metrics that are more than their text: null, what is true, times.
+// The value of a field or metric that is more than its text: null, what is true, a time.
 
 import { Digits } from "./exact.js";
 import { h } from "./dom.js";
