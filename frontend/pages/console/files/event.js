@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { bytes, number } from "./format.js";
 import { problem, quiet, table, when } from "./parts.js";
 import { addressOf } from "./question.js";
-import { special } from "./value.js";
+import { special, truesOf } from "./value.js";
 
 // As the server has it.
 const KEPT_BYTES_MAX = 2 ** 18;
@@ -33,7 +33,7 @@ export function one(event, stream, known) {
       h("h2", { tabindex: -1 }, nameOf(event)),
       h("button", { type: "button", "data-action": "close" }, "Close"),
     ),
-    figures(event, masked),
+    figures(event),
     refused !== null && (refused.detail === null ? hidden(refused) : problem(refused, "this event")),
     event.text !== null && [h("h3", null, "As it came"), text(event)],
     h(
@@ -86,13 +86,14 @@ function text(event) {
   ];
 }
 
-function figures(event, masked) {
+function figures(event) {
   const { reply } = event;
   const said = [
     ["Answered", when(event.at_ms)],
     ["Time of the event", reply && (reply.time === null ? quiet("masked") : when(reply.time))],
     ["Came", cameBy(event)],
     ["Size", event.size_bytes > 0 && bytes(event.size_bytes)],
+    ["True", reply && truesOf(reply.metrics).join(", ")],
     ["Late", reply?.late && Object.entries(reply.late).map(([name, what]) => `${name}: ${what}`).join(", ")],
     ["Duplicate for", reply?.duplicate?.join(", ")],
     ["Warming", reply?.warming?.join(", ")],
@@ -127,5 +128,5 @@ function values(label, head, found, times, looks) {
       ...(looks ? [looks[name]] : []),
     ],
   ]);
-  return table(label, [[head, "name"], ["Value", "long"], ...(looks ? [["Now", "name"]] : [])], rows);
+  return table(label, [[head, "name"], ["Value", "long"], ...(looks ? [["Now", "number"]] : [])], rows);
 }

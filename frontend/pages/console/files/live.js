@@ -18,7 +18,7 @@ const SHORT_MAX = 140;
 // Of a field in the list, and of all that is listed of an event.
 const VALUE_MAX = 40;
 const LINE_MAX = 400;
-const TRUES_MAX = 3;
+const TRUES_MAX = 5;
 const ANOTHER = "Each keeps events of its own, so those here are the new one's alone.";
 const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], ["Answer"], ["Came", "name"]];
 const KINDS = {

@@ -288,14 +288,14 @@ function typing(attributes, isText, value) {
   return made;
 }
 
-/** Which metrics are true, as thresholds are metrics that are true or false. */
+/** Which metrics are true: thresholds are metrics that are true or false. */
 function conditions(metrics) {
   const all = Object.values(metrics).filter((value) => typeof value === "boolean").length;
   if (!all) {
     return false;
   }
   const trues = truesOf(metrics);
-  const none = `None of its ${number(all)} metrics of true or false is true.`;
+  const none = `None of the ${number(all)} true-or-false metrics is true.`;
   return h("p", { "data-key": "conditions" }, trues.length ? [special(true), " ", listed(trues, TRUES_MAX)] : none);
 }
 

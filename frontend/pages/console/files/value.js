@@ -15,7 +15,7 @@ export function special(value, isTime) {
     return h("span", { class: "state off" }, "true");
   }
   const isRead = isTime && value instanceof Digits && time(Number(value.text)) !== null;
-  return isRead ? [when(Number(value.text)), " ", h("small", null, `(${value.text})`)] : null;
+  return isRead ? h("span", { class: "short" }, when(Number(value.text)), " ", h("small", null, `(${value.text})`)) : null;
 }
 
 /** The names of the metrics that are true. */
