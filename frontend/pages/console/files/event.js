@@ -1,4 +1,4 @@
-// One event in full, with its reply: fields, metrics, derived metrics as a tree, and links to what is known of its keys now.
+// One event in full, with its reply: fields with links to what is known of its keys now, metrics, and derived ones as a tree.
 
 import { derivedTree } from "./derived.js";
 import { h } from "./dom.js";

@@ -253,7 +253,12 @@ class Lookup extends Page {
     const some = all.filter(wanted);
     const rows = some.slice(0, ROWS_MAX).map(([name, value]) => [
       name,
-      [h("code", null, name), valueShown(value, times.includes(name)), notes(found, known.get(name), name), h("code", null, known.get(name)?.sql)],
+      [
+        h("code", null, name),
+        valueShown(value, times.includes(name)),
+        notes(found, known.get(name), name),
+        h("code", null, known.get(name)?.sql),
+      ],
     ]);
     return [
       h("p", { class: "key" }, h("code", { tabindex: 0 }, written(found.key))),
