@@ -16,6 +16,7 @@ from urllib.parse import quote
 from playwright.sync_api import Browser, Locator
 
 from railgun.config.settings import ConsoleSettings
+from railgun.demo.payments_run import starts_query
 from tests.browser.chromium import chromium
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_cluster import ShownBackend
@@ -143,6 +144,9 @@ def main() -> None:
         ) as running:
             running.client.headers["Authorization"] = f"Bearer {secret('ada')}"
             running.define(LIBRARY.read_text(encoding="utf-8") + LOGINS)
+            running.client.post(
+                "/v1/streams/payments/metrics", json={"sql": starts_query()}
+            ).raise_for_status()
             running.client.patch("/v1/streams/payments", json={"retention": "400d"})
             with shown(browser, running, "overview", 1_060, "light", troubled()) as made:
                 made.give(secret("ada"))

@@ -181,7 +181,7 @@ def test_thresholds_and_times_of_a_key(shown: Tab) -> None:
     expect(shown.page.locator("[data-key=conditions]")).to_have_text("true is_seen")
     shown.open(place("kinds", {"keys": [{"who": "nobody"}]}))
     shown.sees("Nothing is known of this key")
-    shown.sees("None of the 2 true-or-false metrics is true.")
+    shown.sees("Of 2 true-or-false metrics none is true.")
 
 
 def test_links_from_a_stream_and_its_metrics(shown: Tab) -> None:

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { Digits, parsed, written } from "./exact.js";
-import { number, share } from "./format.js";
+import { counted, number, share } from "./format.js";
 import { Page } from "./page.js";
 import { choice, copyable, lacking, noStream, shown, standing, table, when } from "./parts.js";
 import { Poll } from "./poll.js";
@@ -300,7 +300,7 @@ function conditions(metrics) {
     return false;
   }
   const trues = truesOf(metrics);
-  const none = `None of the ${number(all)} true-or-false metrics is true.`;
+  const none = `Of ${counted(all, "true-or-false metric")} none is true.`;
   return h("p", { "data-key": "conditions" }, trues.length ? [special(true), " ", listed(trues, TRUES_MAX)] : none);
 }
 
