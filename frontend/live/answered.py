@@ -27,6 +27,8 @@ from railgun.telemetry.recording import StreamRecord
 
 KEPT_MAX = 1_024
 """How many of the last values of a metric are kept."""
+TOLD_MIN = 100
+"""Of so many answers it is told that all were null: the first events of a key have nulls in many metrics."""
 VALUES_MAX = 32_768
 """How many values of all streams are looked at each second: where there are many metrics, fewer replies are."""
 _log = logging.getLogger("railgun.frontend")
@@ -55,6 +57,11 @@ class _Values:
         if over > 0:
             self.nulls -= sum(map(isnan, self._values[:over]))
             del self._values[:over], self._seconds[:over]
+
+    @property
+    def is_always_null(self) -> bool:
+        """Whether all of them are null, and enough to say so."""
+        return self.nulls == len(self._values) >= TOLD_MIN
 
     @property
     def null_share(self) -> float:
@@ -173,12 +180,16 @@ class Answered:
         return sorted(names[begin:] + names[:begin], key=lambda name: self._looked.get(name, 0))
 
     def null_shares(self, stream: str) -> dict[str, Any] | None:
-        """Return which share of each metric's last values was null, and when the last ones came; None without any."""
+        """Return which share of each metric's last values was null, of which all were, and when the last ones came.
+
+        None without any.
+        """
         found = self._found(stream)
         if found is None or found.as_of_ms is None:
             return None
         shares = {name: round(each.null_share, 4) for name, each in found.values.items()}
-        return {"as_of_ms": found.as_of_ms, "shares": shares}
+        always = [name for name, each in found.values.items() if each.is_always_null]
+        return {"as_of_ms": found.as_of_ms, "shares": shares, "always": always}
 
     def lately(self, stream: str, metric: str) -> dict[str, Any] | None:
         """Return what a metric was answered lately, as `AnsweredMetric` has it; None if it is not registered."""

@@ -58,6 +58,9 @@ class LiveNulls(BaseModel):
         description="by metric, from 0 to 1, of at most 1,024 answers; one that was not asked for, or is warming, "
         "or masked, is not in it"
     )
+    always: list[str] = Field(
+        description="metrics that were null in all of these answers, at least 100 of them"
+    )
 
 
 class LiveStream(BaseModel):

@@ -9,6 +9,8 @@ from frontend.access.masks import Mask
 from frontend.samples.ring import Sample
 from frontend.samples.values import EventFields
 from railgun.catalog.catalog import StreamEntry
+from railgun.language.derive import ResolvedDerived
+from railgun.language.types import Kind
 
 _NOTES = ("late", "duplicate", "warming", "partial", "missing")
 
@@ -47,6 +49,16 @@ def derived_of(entry: StreamEntry) -> dict[str, dict[str, Any]]:
         name: {"expression": each.text, "reads": [other for other in known if other in each.names]}
         for name, each in entry.derived.items()
     }
+
+
+def times_of(entry: StreamEntry) -> list[str]:
+    """Return the fields and metrics whose values are times, in milliseconds."""
+    types = {**entry.stream.types, **entry.known}
+    return [
+        name
+        for name, each in types.items()
+        if (each.result_type if isinstance(each, ResolvedDerived) else each).kind is Kind.TIMESTAMP
+    ]
 
 
 def _shown(sample: Sample, values: Mapping[str, Any] | None, mask: Mask) -> dict[str, Any]:

@@ -121,8 +121,11 @@ def _keep(console: Console, live: bool, server: "Server", made: "Payments") -> b
 
     console.print()
     console.print(f"The last planted fraud: {', '.join(fraud_to_show(made)[-_NAMED:])}", soft_wrap=True)
-    starts = ", ".join(f"{each.metric} from {each.start} on" for each in SHOWN)
+    starts = ", ".join(f"{each.metric} from {each.start} on (start_{each.metric})" for each in SHOWN)
     console.print(f"Open one of them, and look for {starts}", soft_wrap=True)
+    console.print(
+        "A derived metric start_NAME is true where NAME has reached the library's threshold", soft_wrap=True
+    )
     try:
         with suppress(KeyboardInterrupt):
             console.print(f"The payments are at {server.url}/#/live/{STREAM} until Ctrl-C", soft_wrap=True)
@@ -220,7 +223,7 @@ def _score_payments(
     console: Console, live: bool, client: "Client", made: "Payments", *, shows: bool
 ) -> list[dict[str, Any]]:
     """Return the metrics of every payment. Raises ClientError, RefusedError, DataMissingError."""
-    from railgun.demo.payments_run import register_library, score, score_to_show
+    from railgun.demo.payments_run import STARTS, register_library, score, score_to_show
 
     metrics = register_library(client)
     begin_s = time.perf_counter()
@@ -228,7 +231,8 @@ def _score_payments(
         paid = score_to_show(client, made) if shows else score(client, made.events)
     console.print(
         f"{len(paid):,} made-up payments, {len(made.labels):,} of them planted fraud, all {metrics} metrics of "
-        f"config/examples/payments.toml each: {len(paid) / (time.perf_counter() - begin_s):,.0f} events/s",
+        f"config/examples/payments.toml and its {len(STARTS)} thresholds each: "
+        f"{len(paid) / (time.perf_counter() - begin_s):,.0f} events/s",
         soft_wrap=True,
     )
     return paid

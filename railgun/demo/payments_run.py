@@ -22,6 +22,32 @@ _INSTALLED = Path(sysconfig.get_path("data")) / "share" / "railgun"
 LIBRARY = (_CONFIG if _CONFIG.is_dir() else _INSTALLED) / "examples" / "payments.toml"
 
 
+STARTS = {
+    "card_payments_10m": "card_payments_10m >= 5",
+    "card_amount_1d": "card_amount_1d >= 15.0 * card_usual",
+    "device_payments_1h": "device_payments_1h >= 8",
+    "bin_payments_10m": "bin_payments_10m >= 10",
+    "merchant_times_usual": "merchant_times_usual >= 10.0 AND merchant_payments_1h >= 10",
+    "card_devices_30d": "card_devices_30d >= 5",
+    "device_cards_7d": "device_cards_7d >= 4",
+    "card_countries_1d": "card_countries_1d >= 2",
+    "card_first_at_merchant": "card_first_at_merchant AND card_times_usual >= 5.0",
+    "card_times_usual": "card_times_usual >= 8.0",
+    "card_times_most": "card_times_most >= 3.0",
+    "card_idle_s": "card_idle_s < 15.0",
+    "card_age_days": "card_age_days < 1.0 AND bin_payments_10m >= 10",
+    "card_device_age_h": "card_device_age_h < 24.0 AND card_times_usual >= 3.0",
+    "card_night_share_30d": "card_night_share_30d >= 0.6 AND card_habit >= 20",
+    "card_unusual_night": "card_unusual_night AND card_times_usual >= 3.0",
+    "card_declined_share_1h": "card_declined_share_1h >= 0.5 AND card_tries_1h >= 4",
+    "merchant_declined_share_1h": "merchant_declined_share_1h >= 0.4 AND merchant_payments_1h >= 10",
+    "merchant_bin_tests_10m": "merchant_bin_tests_10m >= 5",
+    "merchant_round_share_1d": "merchant_round_share_1d >= 0.8 AND merchant_payments_1d >= 20",
+}
+"""The conditions from which on the library's metrics are worth a look, as docs/metric-library.md has them, by metric.
+
+The demo registers each as a derived metric, `start_` and the metric's name, so that consoles show which hold.
+"""
 SLOW_EVENTS = 100
 """How many payments are sent slowly if they are to be shown."""
 _SLOW_BATCH, _SLOW_S = 5, 0.4
@@ -59,12 +85,21 @@ class Separation:
 
 
 def register_library(client: Client) -> int:
-    """Register the library's stream and metrics. Returns how many metrics. Raises ClientError, DataMissingError."""
+    """Register the library's stream and metrics, and its starts. Returns how many metrics without these.
+
+    Raises ClientError, DataMissingError.
+    """
     if not LIBRARY.is_file():
         raise DataMissingError(f"{LIBRARY} is missing: install Railgun anew")
     library = load_definitions(LIBRARY)
     register(client, library)
+    client.add_metrics(STREAM, starts_query())
     return len(library.metrics) + len(library.derived)
+
+
+def starts_query() -> str:
+    """Return the DERIVE that makes a metric of each of the library's starts."""
+    return f"DERIVE {', '.join(f'{start} AS start_{name}' for name, start in STARTS.items())} FROM {STREAM}"
 
 
 def score(client: Client, events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

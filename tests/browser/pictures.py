@@ -16,6 +16,7 @@ from urllib.parse import quote
 from playwright.sync_api import Browser, Locator
 
 from railgun.config.settings import ConsoleSettings
+from railgun.demo.payments_run import starts_query
 from tests.browser.chromium import chromium
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_cluster import ShownBackend
@@ -99,7 +100,7 @@ def answer_some(running: Server) -> None:
         }
         for number in range(3_000)
     ]
-    # A sample of them is taken each second.
+    # Some of the replies are looked at each second.
     for place in range(0, len(events), 250):
         answer = running.post("/v1/streams/payments/events", events[place : place + 250])
         assert answer.status_code == 200
@@ -110,7 +111,7 @@ def of_a_stream(made: Tab) -> None:
     """The parts of the page of a stream that lie below its beginning."""
     made.sees("The same as a table", "console-plan")
     made.page.get_by_role("button", name="values of card_amount_1d").click()
-    made.sees("in a sample", "console-answered")
+    made.sees("some of the replies", "console-answered")
     picture(made, "answered", made.page.locator("console-answered"))
     made.page.get_by_role("button", name="Close").click()
     field = made.page.get_by_label("A query, or a DERIVE")
@@ -143,6 +144,9 @@ def main() -> None:
         ) as running:
             running.client.headers["Authorization"] = f"Bearer {secret('ada')}"
             running.define(LIBRARY.read_text(encoding="utf-8") + LOGINS)
+            running.client.post(
+                "/v1/streams/payments/metrics", json={"sql": starts_query()}
+            ).raise_for_status()
             running.client.patch("/v1/streams/payments", json={"retention": "400d"})
             with shown(browser, running, "overview", 1_060, "light", troubled()) as made:
                 made.give(secret("ada"))

@@ -65,7 +65,7 @@ def test_nodes_and_figures(shown: Tab) -> None:
         "Leader": "node-1",
         "Tasks": "8",
         "Nobody answers": "3",
-        "Copies of each": "2",
+        "Copies wanted of each task": "2",
         "Copies behind": "4",
         "Copies failed": "1",
         "No report": "1",

@@ -54,6 +54,33 @@ sql = "SELECT max(n) AS most, sum(n) AS total FROM exact OVER INFINITE"
 [[metrics]]
 sql = "DERIVE most - 1 AS nearly FROM exact"
 """
+WIDE = f"""
+[streams.wide]
+id = "id"
+time = "ts"
+partitioners = ["*"]
+[streams.wide.fields]
+id = "string"
+ts = "timestamp"
+{"".join(f'long_{number} = "string"' + chr(10) for number in range(20))}
+amount = "double"
+country = "string"
+"""
+KEYED = """
+[streams.sales]
+time = "at"
+partitioners = ["card"]
+[streams.sales.fields]
+card = "string"
+shop = "string"
+at = "timestamp"
+[[metrics]]
+sql = "SELECT last(at) AS newest, count(*) AS n FROM sales GROUP BY card OVER INFINITE"
+[[metrics]]
+sql = "SELECT count(*) AS both FROM sales GROUP BY card, shop OVER INFINITE"
+[[metrics]]
+sql = "DERIVE n >= 1 AS burst FROM sales"
+"""
 T = 1_700_000_000_000
 EVENTS = "/v1/streams/payments/events"
 
@@ -104,7 +131,7 @@ def test_the_last_events_and_one_in_full(browser: Browser, running: Server) -> N
         answers = [row[3] for row in shown.cells("Last events")]
         assert answers == [
             *("6 metrics", "422 Unprocessable Entity"),
-            *("late 6 metrics", "duplicate 6 metrics", "6 metrics"),
+            *("late 6 metrics true much", "duplicate 6 metrics true much", "6 metrics true much"),
         ]
         assert shown.cells("Last events")[0][4] == "HTTP"
         # A new one comes by itself, in front.
@@ -115,8 +142,10 @@ def test_the_last_events_and_one_in_full(browser: Browser, running: Server) -> N
         expect(shown.page.locator(".one h2")).to_be_focused()
         shown.sees("card: rewritten, *: rewritten", ".one")
         shown.sees("2023-11-14 23:13:20", ".one")
-        assert shown.cells("Fields")[:3] == [["pid", "p1"], ["ts", str(T + 1)], ["card", "c1"]]
-        assert shown.cells("Fields")[4] == ["note", "null"]
+        shown.sees("look up", ".one")
+        at = f"2023-11-14 23:13:20 2023-11-14 22:13:20 UTC ({T + 1})"
+        assert shown.cells("Fields")[:3] == [["pid", "p1", ""], ["ts", at, ""], ["card", "c1", "look up"]]
+        assert shown.cells("Fields")[4] == ["note", "null", ""]
         assert shown.cells("Metrics") == [["n", "2"], ["spent", "25.0"], ["all_n", "2"]]
         shown.check_layout()
         shown.page.get_by_role("button", name="Close").click()
@@ -147,6 +176,66 @@ def test_derived_metrics_as_a_tree(browser: Browser, running: Server) -> None:
         assert twice.locator("li > span").all_inner_texts() == ["amount = 12.5"]
 
 
+def test_what_is_short_is_listed_of_each_event(browser: Browser, tmp_path: Path) -> None:
+    """What people look for, as an amount or a country, is short; what is long is cut. Times are times."""
+    with serving(tmp_path, samples=500) as running:
+        running.define(WIDE)
+        long = {f"long_{number}": "L" * 300 for number in range(20)}
+        running.score("wide", {"id": "w1", "ts": T, **long, "amount": 912.5, "country": "PT"})
+        with tab(browser, running.service.url, timezone_id="Europe/Berlin") as shown:
+            shown.open("live/wide")
+            shown.sees("w1")
+            listed = shown.cells("Last events")[0][2]
+            assert listed.startswith("id: w1, ts: 2023-11-14 23:13:20, long_0: " + "L" * 40 + "…, ")
+            assert listed.endswith("amount: 912.5, country: PT, … 13 more")
+            # It says how many are listed, and that these alone are searched.
+            shown.sees("at most 200, the newest first (it keeps 500)")
+            shown.sees("Find and Show look at the events of this list alone.")
+            opened(shown, "w1")
+            shown.sees("There are none to show.", ".one")
+            assert dict(shown.cells("Fields"))["long_19"] == "L" * 300
+            expect(shown.page.locator(".one a")).to_have_count(0)
+
+
+def test_from_an_event_to_its_keys(browser: Browser, running: Server) -> None:
+    running.define(KEYED)
+    running.score("sales", {"card": "c 1", "shop": "s1", "at": T})
+    running.score("sales", {"card": "c 2", "shop": None, "at": T})
+    with tab(browser, running.service.url) as shown:
+        shown.open("live/sales")
+        shown.sees("c 2")
+        shown.rows("Last events").nth(0).get_by_role("button").click()
+        shown.sees("look up", ".one")
+        assert {row[0]: row[2] for row in shown.cells("Fields")} == {"card": "look up", "shop": "", "at": ""}
+        shown.rows("Last events").nth(1).get_by_role("button").click()
+        shown.sees("s1", ".one")
+        # No metric is by the shop alone.
+        assert {row[0]: row[2] for row in shown.cells("Fields")} == {"card": "look up", "shop": "", "at": ""}
+        assert dict(shown.cells("Metrics"))["newest"] == f"2023-11-14 22:13:20 UTC ({T})"
+        assert "true" in shown.page.locator(".derived li > span").first.inner_text()
+        shown.page.get_by_role("link", name="Look up card, shop together").click()
+        shown.sees('{"card": "c 1", "shop": "s1"}')
+        shown.sees("both", "table")
+        shown.page.go_back()
+        shown.rows("Last events").nth(1).get_by_role("button").click()
+        shown.page.get_by_role("link", name="look up card c 1").click()
+        shown.sees('{"card": "c 1"}')
+        shown.sees("newest", "table")
+
+
+def test_without_the_scope_to_read_nothing_is_looked_up(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path, tokens=tokens()) as running, tab(browser, running.service.url) as shown:
+        running.define(STREAM)
+        running.client.headers["Authorization"] = f"Bearer {secret('all')}"
+        running.score("payments", event(1))
+        shown.open("live/payments")
+        shown.give(secret("inspect-own"))
+        shown.sees("p1")
+        opened(shown, "p1")
+        assert shown.cells("Fields")[2] == ["card", "c1"]
+        assert not [each for each in shown.requests if each.url.endswith("/metrics")]
+
+
 def test_stop_and_go_on(browser: Browser, running: Server) -> None:
     running.score("payments", event(1))
     with tab(browser, running.service.url) as shown:
@@ -174,6 +263,7 @@ def test_find_by_text_and_kind(browser: Browser, running: Server) -> None:
         for wanted, left in (
             ("late", ["p1"]),
             ("duplicate", ["p5000"]),
+            ("with a metric that is true", ["p1", "p5000", "p5000"]),
             ("refused or not answered", ["event 4"]),
             ("all events", ["p5002", "event 4", "p1", "p5000", "p5000"]),
         ):

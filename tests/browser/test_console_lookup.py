@@ -41,6 +41,12 @@ sql = "SELECT count(*) AS of_who FROM kinds GROUP BY who OVER INFINITE"
 sql = "DERIVE of_who + n AS of_event FROM kinds"
 [[metrics]]
 sql = "DERIVE of_who * 2 AS doubled FROM kinds"
+[[metrics]]
+sql = "DERIVE of_event - 1 AS nearly FROM kinds"
+[[metrics]]
+sql = "SELECT last(ts) AS seen_at FROM kinds GROUP BY who OVER INFINITE"
+[[metrics]]
+sql = "DERIVE of_who >= 1 AS is_seen, of_who >= 5 AS is_often FROM kinds"
 [streams.bare]
 [streams.bare.fields]
 a = "string"
@@ -115,6 +121,7 @@ def test_a_key_is_looked_up_from_the_stream(shown: Tab, running: Server) -> None
     shown.sees('{"card": "c1"}')
     assert question(shown) == {"keys": [{"card": "c1"}]}
     assert values(shown) == {"n7": "1", "s7": "12,345.5", "l7": "null", "p7": "null", "everyone": "3"}
+    shown.misses("Nothing is known of this key")
     assert re.search(r"as of \d s ago", shown.page.inner_text("main"))
     shown.sees(re.compile(r"card: as of the event time .*UTC, offset \d"))
     # They are those of now.
@@ -136,12 +143,45 @@ def test_the_address_keeps_the_question(shown: Tab) -> None:
     shown.sees('{"card": "nobody"}')
     shown.sees("l7")
     assert values(shown) == {"n7": "0", "l7": "null"}
+    shown.sees("Nothing is known of this key")
     shown.page.go_back()
     shown.sees('{"card": "c1"}')
     shown.sees("s7")
     assert field(shown, "card").input_value() == "c1"
     shown.page.reload()
     shown.sees('{"card": "c1"}')
+
+
+def test_what_a_key_does_not_tell_is_named_with_why(shown: Tab) -> None:
+    shown.open(place("kinds", {"keys": [{"who": "w"}]}))
+    shown.sees("Metrics that this key does not tell: 4")
+    shown.page.get_by_text("Metrics that this key does not tell").click()
+    lacks = "needs at, n, price, x, yes in the key"
+    assert shown.page.locator("details li").all_inner_texts() == [
+        f"every: {lacks}",
+        f"total: {lacks}",
+        "of_event: needs an event, as it reads n",
+        "nearly: needs an event, as it reads n",
+    ]
+    shown.page.get_by_role("link", name="Last events of kinds").click()
+    shown.sees("Live: kinds", "h1")
+    # Where some were asked for by name, those that were not are no question.
+    shown.open(place("kinds", {"keys": [{"who": "w"}], "metrics": ["of_who"]}))
+    shown.sees("of_who", "table")
+    shown.misses("does not tell")
+
+
+def test_thresholds_and_times_of_a_key(shown: Tab) -> None:
+    shown.open(place("kinds", {"keys": [{"who": "w"}]}))
+    shown.sees("is_seen", "table")
+    assert values(shown)["is_seen"] == "true"
+    assert values(shown)["is_often"] == "false"
+    at = "2023-11-14 22:13:20"
+    assert re.search(rf"{at} .*UTC \(1700000000000\)|{at} UTC \(1700000000000\)", values(shown)["seen_at"])
+    expect(shown.page.locator("[data-key=conditions]")).to_have_text("true is_seen")
+    shown.open(place("kinds", {"keys": [{"who": "nobody"}]}))
+    shown.sees("Nothing is known of this key")
+    shown.sees("Of 2 true-or-false metrics none is true.")
 
 
 def test_links_from_a_stream_and_its_metrics(shown: Tab) -> None:
@@ -174,6 +214,9 @@ def test_every_type_of_a_key(shown: Tab) -> None:
         "total": f"{BIG:,}",
         "of_who": "1",
         "doubled": "2",
+        "seen_at": "2023-11-14 22:13:20 UTC (1700000000000)",
+        "is_seen": "true",
+        "is_often": "false",
     }
     assert question(shown)["keys"] == [
         {"who": "w", "n": BIG, "x": 0.1, "price": "12.50", "yes": True, "at": 5}
@@ -284,7 +327,9 @@ def test_every_type_by_curl_and_python(shown: Tab, tmp_path: Path) -> None:
     shown.sees("total")
     (by_curl,) = json.loads(run("bash", folder=tmp_path, given=copied(shown, "The same by curl")))
     by_python = eval(run(sys.executable, "-", folder=tmp_path, given=copied(shown, "The same in Python")))
-    assert by_curl["metrics"] == by_python["metrics"] == {"every": 1, "total": BIG, "of_who": 1, "doubled": 2}
+    known = {"every": 1, "total": BIG, "of_who": 1, "doubled": 2}
+    known |= {"seen_at": 1_700_000_000_000, "is_seen": True, "is_often": False}
+    assert by_curl["metrics"] == by_python["metrics"] == known
 
 
 def test_hostile_keys_are_shown_as_text(shown: Tab) -> None:

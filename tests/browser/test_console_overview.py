@@ -1,5 +1,6 @@
 """The console's first page, in a real browser: everything that it shows, of made answers and of real servers."""
 
+import base64
 import copy
 import re
 import threading
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from railgun.engine.engine import Engine
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
@@ -31,6 +32,29 @@ def figures(shown: Tab, section: str) -> dict[str, str]:
     """The figures of a part of the page."""
     part = shown.page.locator(f"section[data-key={section}]")
     return dict(zip(part.locator("dt").all_inner_texts(), part.locator("dd").all_inner_texts()))
+
+
+DARKEST = """async (picture) => {
+    const blob = await (await fetch(`data:image/png;base64,${picture}`)).blob();
+    const bitmap = await createImageBitmap(blob);
+    const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+    context.drawImage(bitmap, 0, 0);
+    return Math.min(...context.getImageData(0, 0, bitmap.width, bitmap.height).data);
+}"""
+
+
+def has_shadow(shown: Tab, table: Locator, *, is_right: bool) -> bool:
+    """Whether a table has a shadow at an edge, within its padding, where there is no text."""
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    assert box is not None
+    x = box["x"] + (box["width"] - 3 if is_right else 2)
+    picture = shown.page.screenshot(clip={"x": x, "y": box["y"] + 4, "width": 1, "height": 8})
+    # The policy of the console allows no such picture.
+    reader = shown.context.new_page()
+    darkest = reader.evaluate(DARKEST, base64.b64encode(picture).decode())
+    reader.close()
+    return int(darkest) < 0xE0
 
 
 # --- everything that is shown -----------------------------------------------------------------------
@@ -82,7 +106,7 @@ def test_the_cluster_the_front_end_and_what_is_to_be_seen_to(shown: Tab) -> None
         "Copies behind": "2",
         "Copies failed": "1",
         "No report": "4",
-        "Copies of each": "2",
+        "Copies wanted of each task": "2",
         "Moves left": "1",
     }
     # As old as the look at it, not as the answer.
@@ -90,7 +114,7 @@ def test_the_cluster_the_front_end_and_what_is_to_be_seen_to(shown: Tab) -> None
     assert figures(shown, "front-end") == {
         "Release": "0.1.0",
         "In flight": "3 events, 2.4 KB",
-        "Wait for the cluster": "140 events, 61.0 KB, the oldest for 8 s",
+        "Not answered by the cluster yet": "140 events, 61.0 KB, the oldest for 8 s",
     }
     shown.sees("Tasks that nobody answers: 2")
     shown.sees("logins/device/3", "section[data-key=unanswered]")
@@ -128,7 +152,7 @@ def test_a_server_in_one_process(shown: Tab) -> None:
     stopping = live(stream("quiet"))
     stopping["process"].update(ready=False, reason="the disk is full")
     fed.answer = stopping
-    shown.sees("No events are taken now: the disk is full.")
+    shown.sees("Not ready: the disk is full.")
 
 
 def test_a_cluster_that_was_not_looked_at_yet(shown: Tab) -> None:
@@ -140,6 +164,58 @@ def test_a_cluster_that_was_not_looked_at_yet(shown: Tab) -> None:
     assert figures(shown, "cluster") == {}
     # Which tasks nobody answers is known all the same.
     shown.sees("logins/device/3")
+
+
+def test_without_a_node_it_is_not_known_what_to_warn_of(shown: Tab) -> None:
+    fed = Fed(shown.page, live(stream("quiet"), cluster=troubled()["cluster"]))
+    cluster = {
+        "unanswered": 0,
+        "unanswered_tasks": [],
+        "nodes": {},
+        "copies": {},
+        "warnings": [],
+        "leader": None,
+    }
+    fed.answer["cluster"].update(cluster)
+    shown.open()
+    shown.sees("No node has reported yet: what to warn of is not known.")
+    shown.misses("Nothing to warn of")
+    fed.answer["cluster"].update(nodes={"live": 1}, leader="node-1")
+    shown.sees("Nothing to warn of.")
+
+
+def test_metrics_that_are_always_null_are_warned_of(shown: Tab) -> None:
+    names = ["s7", *(f"m{number}" for number in range(7))]
+    nulls = {"as_of_ms": 0, "shares": dict.fromkeys(names, 1.0), "always": names}
+    Fed(
+        shown.page, live(stream("payments", nulls=nulls), stream("quiet", nulls={**nulls, "always": ["one"]}))
+    )
+    shown.open()
+    shown.sees(
+        "8 metrics of payments were nothing but null lately, in some of the replies: s7 m0 m1 m2 m3 and 3 more"
+    )
+    shown.sees("1 metric of quiet was nothing but null lately, in some of the replies: one")
+    shown.page.get_by_role("link", name="s7", exact=True).click()
+    shown.sees("1 of 5 metrics")
+    assert shown.page.get_by_label("Find by name or SQL").input_value() == "s7"
+    assert [row[0] for row in shown.cells("Metrics")] == ["s7"]
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_table_that_goes_on_beyond_its_edge_says_so(browser: Browser, opened: Server, width: int) -> None:
+    """By a shadow at that edge; where all of it is seen there is none."""
+    with tab(browser, opened.service.url, viewport={"width": width, "height": 800}) as shown:
+        Fed(shown.page, troubled())
+        shown.open()
+        traffic = shown.page.get_by_role("region", name="Traffic")
+        expect(traffic).to_be_visible(timeout=PATIENCE_MS)
+        is_cut = traffic.evaluate("(each) => each.scrollWidth > each.clientWidth")
+        assert is_cut == (width == 400)
+        assert has_shadow(shown, traffic, is_right=True) == is_cut
+        assert not has_shadow(shown, traffic, is_right=False)
+        traffic.evaluate("(each) => each.scrollTo(each.scrollWidth, 0)")
+        assert not has_shadow(shown, traffic, is_right=True)
+        assert has_shadow(shown, traffic, is_right=False) == is_cut
 
 
 def test_many_metrics_that_warm(shown: Tab) -> None:
@@ -297,13 +373,13 @@ def test_while_a_server_starts_nobody_is_told_to_begin(browser: Browser, tmp_pat
     ):
         try:
             shown.open()
-            shown.sees("No events are taken now: starting")
+            shown.sees("Not ready: starting")
             shown.page.wait_for_timeout(1_500)
             shown.misses("There is no stream yet")
         finally:
             may_open.set()
         shown.sees("payments")
-        shown.misses("No events are taken now")
+        shown.misses("Not ready")
 
 
 def test_the_address_of_the_broker_is_asked_for_until_it_is_known(browser: Browser, tmp_path: Path) -> None:

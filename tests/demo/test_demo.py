@@ -21,7 +21,7 @@ from railgun.demo.flights import LATER_METRIC, Flight, read_flights
 from railgun.demo.nodes import NAMES, PARTITIONS, Failover, Nodes
 from railgun.demo.payments import CARDS_MIN, DAYS_MIN, Payments, payments
 from railgun.demo.payments_brute_force import PaymentsBruteForce
-from railgun.demo.payments_run import SHOWN, check_payments, separations
+from railgun.demo.payments_run import SHOWN, STARTS, check_payments, separations
 from railgun.demo.payments_table import payments_table
 from railgun.demo.processes import Server, ServerError
 from railgun.demo.run import Later, Progress, check
@@ -129,13 +129,15 @@ def test_its_server_stays_until_it_is_asked_to_end(tmp_path: Path) -> None:
                 try:
                     with Client(url) as client:
                         names = [each["name"] for each in client.streams()]
+                        registered = {each["name"] for each in client.metrics("payments")}
                         kept = str(client.samples("payments", limit=1_000))
                 finally:
                     process.send_signal(signal.SIGINT)
     assert names == ["flights", "payments"]
     [fraud] = re.findall("The last planted fraud: (.*)", said)
     assert all(f"'{each}'" in kept for each in fraud.split(", "))
-    assert "and look for merchant_bin_tests_10m from 5 on" in said
+    assert "and look for merchant_bin_tests_10m from 5 on (start_merchant_bin_tests_10m)" in said
+    assert registered >= {f"start_{name}" for name in STARTS}
     assert process.returncode == 0, said
     assert f"Look while it runs: {url}/\n" in said
     assert "Stopping the server" in said

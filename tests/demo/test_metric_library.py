@@ -19,7 +19,7 @@ from railgun.demo.payments import (
     Payments,
     payments,
 )
-from railgun.demo.payments_run import SHOWN, Shown
+from railgun.demo.payments_run import SHOWN, STARTS, Shown, starts_query
 from tests.forked import ROOT
 
 _FILE = ROOT / "config" / "examples" / "payments.toml"
@@ -66,6 +66,10 @@ def test_an_entry_makes_its_metric_and_says_how_it_is_read(name: str) -> None:
     assert name in _STARTS[name]
 
 
+def test_page_and_demo_have_the_same_starts() -> None:
+    assert STARTS == _STARTS
+
+
 @pytest.mark.parametrize("shown", SHOWN, ids=lambda each: each.metric)
 def test_the_demo_shows_where_to_start(shown: Shown) -> None:
     number = float(_STARTS[shown.metric].removeprefix(f"{shown.metric} >= "))
@@ -92,10 +96,9 @@ class Scored:
 @pytest.fixture(scope="module", params=[1, 2, 3], ids="seed {}".format)
 def scored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scored:
     made = payments(request.param)
-    starts = ", ".join(f"{start} AS start_{name}" for name, start in _STARTS.items())
     with Engine(tmp_path_factory.mktemp("library"), durability="os") as engine:
         engine.apply(_FILE)
-        engine.add_metrics("payments", f"DERIVE {starts} FROM payments")
+        engine.add_metrics("payments", starts_query())
         for rules in _queries(_RULES):
             engine.add_metrics("payments", rules)
         replies = engine.score_many("payments", made.events)

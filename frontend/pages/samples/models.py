@@ -70,4 +70,5 @@ class LastEvents(BaseModel):
     )
     masked: Masked
     derived: dict[str, Derived] = Field(description="the derived metrics by name")
+    times: list[str] = Field(description="the fields and metrics whose values are times, in milliseconds")
     events: list[LastEvent] = Field(description="the newest first")

@@ -10,7 +10,7 @@ import pytest
 from frontend.access.masks import Masks
 from frontend.backend.live_figures import Way
 from frontend.live import answered as answered_module
-from frontend.live.answered import KEPT_MAX, Answered
+from frontend.live.answered import KEPT_MAX, TOLD_MIN, Answered
 from frontend.pages.registry.models import AnsweredMetric
 from frontend.problems import problem
 from frontend.scoring.noted import ROWS_MAX, note_answers
@@ -101,6 +101,7 @@ def test_values_of_every_kind(scene: Scene) -> None:
     assert scene.answered.null_shares("s") == {
         "as_of_ms": scene.now_ms,
         "shares": {"n": 0, "total": 0, "latest": 0, "most": 1, "many": 0},
+        "always": [],
     }
     bins = [{"from": float(each), "to": float(each), "count": 1} for each in range(8)]
     times = {"since_ms": scene.now_ms, "as_of_ms": scene.now_ms}
@@ -145,6 +146,21 @@ def test_what_was_not_asked_for_or_is_warming_is_not_known(scene: Scene) -> None
     assert scene.shares() == {"n": 0.5, "total": 1, "latest": 1}
     assert scene.lately("most")["rows"] == 0
     assert scene.lately("most")["as_of_ms"] is None
+
+
+def test_a_metric_that_is_always_null_is_told_of_enough_answers(scene: Scene) -> None:
+    def always() -> Sequence[str]:
+        found = scene.answered.null_shares("s")
+        assert found is not None
+        return found["always"]
+
+    while scene.lately("most")["rows"] < TOLD_MIN:
+        scene.answer(*(whole(1, total=None) for _ in range(ROWS_MAX)))
+        scene.tick()
+        assert always() == (["total", "most"] if scene.lately("most")["rows"] >= TOLD_MIN else [])
+    scene.answer(whole(1))
+    scene.tick()
+    assert always() == ["most"]
 
 
 def test_what_is_noted_is_little_and_lies_evenly_among_many(scene: Scene) -> None:

@@ -174,6 +174,7 @@ def test_it_says_who_answers_and_what_derived_metrics_read(running: Server) -> N
         "much": {"expression": "share > 0.5", "reads": ["share"]},
         "next": {"expression": "all_n + 1", "reads": ["all_n"]},
     }
+    assert found["times"] == ["ts"]
     assert found["masked"] == {"fields": [], "metrics": [], "texts": False}
 
 

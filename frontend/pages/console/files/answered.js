@@ -86,7 +86,12 @@ function lately({ front_end, kind, masked, rows, nulls, since_ms, as_of_ms, quan
   const said = [["Null", percent(nulls / rows)], ...(isNumber ? Object.entries(quantiles) : [])];
   const most = Math.max(...(histogram ?? []).map(({ count }) => count));
   return [
-    h("p", null, `Of ${counted(rows, "answer")} in a sample of all that ${front_end.name} gave, from `, when(since_ms), " to ", when(as_of_ms), "."),
+    h(
+      "p",
+      null,
+      `Of ${counted(rows, "answer")} in some of the replies that ${front_end.name} gave, from `,
+      ...[when(since_ms), " to ", when(as_of_ms), "."],
+    ),
     h(
       "dl",
       { class: "figures" },

@@ -12,7 +12,7 @@ import { bar, figures, shown, table, told, when } from "./parts.js";
 const EVERY_MS = 5_000;
 const NODES = [
   ...[["Node", "name"], ["State"], ["Answers", "number"], ["Copies", "number"]],
-  ...[["Behind", "number"], ["By at most", "number"], ["Failed", "number"], ["Order"]],
+  ...[["Behind", "number"], ["Records behind", "number"], ["Failed", "number"], ["Order"]],
   ...[["Units", "number"], ["Rack", "name"], ["Host", "name"], ["Release", "name"]],
 ];
 const MOVING = [
@@ -99,7 +99,7 @@ function numbers(cluster) {
     ["Leader", cluster.leader ?? "none", cluster.leader === null && "bad"],
     ["Tasks", number(cluster.tasks.length)],
     ["Nobody answers", number(unanswered), unanswered > 0 && "bad"],
-    ["Copies of each", number(cluster.copies)],
+    ["Copies wanted of each task", number(cluster.copies)],
     ["Copies behind", number(cluster.behind), cluster.behind > 0 && "off"],
     ["Copies failed", number(failed), failed > 0 && "bad"],
     ["No report", number(cluster.unheard), cluster.unheard > 0 && "off"],

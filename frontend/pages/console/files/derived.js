@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { quiet } from "./parts.js";
+import { special } from "./value.js";
 
 const NODES_MAX = 500;
 
@@ -61,6 +62,7 @@ class Tree {
     if (found === undefined) {
       return quiet("not in this reply");
     }
-    return found[name] === null ? quiet("null") : h("b", null, String(found[name]));
+    const isTime = this.event.source.times.includes(name);
+    return special(found[name], isTime) ?? h("b", null, String(found[name]));
   }
 }

@@ -1,19 +1,24 @@
 // The last events of a stream with their replies, the newest first, as the front-end that answers keeps them.
 
 import { Answering, keyOf } from "./answering.js";
+import { mayWith } from "./api.js";
 import { h } from "./dom.js";
-import { parsed, written } from "./exact.js";
-import { bytes, counted, number, time } from "./format.js";
-import { derivedTree } from "./derived.js";
+import { Digits, parsed, written } from "./exact.js";
+import { counted, number, time } from "./format.js";
+import { cameBy, nameOf, one } from "./event.js";
 import { Page } from "./page.js";
-import { choice, copyable, noStream, problem, quiet, shown, table, when } from "./parts.js";
+import { choice, copyable, noStream, quiet, shown, table, when } from "./parts.js";
+import { listed, truesOf } from "./value.js";
 
 const EVERY_MS = 2_000;
 const STREAMS_MS = 10_000;
 const LIMIT = 200;
+const METRICS_MS = 10_000;
 const SHORT_MAX = 140;
-// As the server has it.
-const KEPT_BYTES_MAX = 2 ** 18;
+// Of a field in the list, and of all that is listed of an event.
+const VALUE_MAX = 40;
+const LINE_MAX = 400;
+const TRUES_MAX = 5;
 const ANOTHER = "Each keeps events of its own, so those here are the new one's alone.";
 const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], ["Answer"], ["Came", "name"]];
 const KINDS = {
@@ -21,6 +26,7 @@ const KINDS = {
   late: ["late", ({ reply }) => reply?.late !== undefined],
   duplicate: ["duplicate", ({ reply }) => reply?.duplicate !== undefined],
   warming: ["with warming metrics", ({ reply }) => reply?.warming !== undefined],
+  true: ["with a metric that is true", ({ reply }) => reply !== null && truesOf(reply.metrics).length > 0],
   refused: ["refused or not answered", ({ status }) => status !== 200],
 };
 
@@ -45,6 +51,10 @@ class Live extends Page {
       return;
     }
     this.samples = this.poll(this.#path(), EVERY_MS, { read });
+    if (mayWith(this.who, "read", name)) {
+      // They say which fields are keys that can be looked up.
+      this.metrics = this.poll(`/v1/streams/${encodeURIComponent(name)}/metrics`, METRICS_MS);
+    }
     this.addEventListener("click", (event) => this.#clicked(event.target.closest("[data-action]")));
     this.addEventListener("input", () => {
       this.#text = this.querySelector("#find").value.trim().toLowerCase();
@@ -165,7 +175,7 @@ class Live extends Page {
       lead(data),
       data.masked.texts && masks(data.masked),
       this.#find(found.length),
-      this.#open && one(this.#open),
+      this.#open && one(this.#open, this.rest[0], this.metrics?.data?.metrics ?? []),
       found.length
         ? table("Last events", COLUMNS, found.map((each) => [each.key, row(each, this.#open)]))
         : h("p", { class: "note" }, this.#events.length ? "None of the events is like that." : nothing(data)),
@@ -222,8 +232,10 @@ function lead({ kept, front_end: { name } }) {
   return h(
     "p",
     { class: "lead" },
-    `The last events that ${name} answered, at most ${number(kept)}, the newest first. `,
-    "At most 20 of a second are taken, and as many again that are late, duplicate or refused.",
+    `The last events that ${name} answered, at most ${number(Math.min(kept, LIMIT))}, the newest first`,
+    kept > LIMIT && ` (it keeps ${number(kept)})`,
+    ". At most 20 of a second are taken, and as many again that are late, duplicate or refused. ",
+    "Find and Show look at the events of this list alone.",
   );
 }
 
@@ -258,11 +270,6 @@ function has(event, text) {
   return written([event.fields, event.text, event.reply, event.problem]).toLowerCase().includes(text);
 }
 
-function nameOf({ reply, number: place }) {
-  const id = reply?.id ?? null;
-  return id === null ? `event ${number(place)}` : String(id);
-}
-
 function row(event, open) {
   const isOpen = open?.key === event.key;
   return [
@@ -272,20 +279,27 @@ function row(event, open) {
       { type: "button", "data-action": "open", "data-event": event.key, "aria-pressed": String(isOpen) },
       short(nameOf(event)),
     ),
-    h("code", null, short(event.fields ? line(event.fields) : (event.text ?? ""))),
+    h("code", null, event.fields ? line(event.fields, event.source.times) : short(event.text ?? "")),
     answer(event),
     cameBy(event),
   ];
 }
 
-function line(fields) {
-  return Object.entries(fields)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join(", ");
+/** Fields on some lines. Where they are many, the shortest ones stay, as most of what people look for is short. */
+function line(fields, times) {
+  const said = Object.entries(fields).map(([name, value]) => {
+    const found = times.includes(name) && value instanceof Digits ? time(Number(value.text)) : null;
+    return `${name}:\u00a0${short(found?.local ?? String(value), VALUE_MAX)}`;
+  });
+  let left = LINE_MAX;
+  const kept = [...said].sort((one, other) => one.length - other.length).filter((each) => (left -= each.length) >= 0);
+  const shown = new Set(kept);
+  const more = said.length - kept.length;
+  return said.filter((each) => shown.has(each)).join(", ") + (more > 0 ? `, … ${number(more)} more` : "");
 }
 
-function short(text) {
-  return text.length > SHORT_MAX ? `${text.slice(0, SHORT_MAX)}…` : text;
+function short(text, max = SHORT_MAX) {
+  return text.length > max ? `${text.slice(0, max)}…` : text;
 }
 
 function answer(event) {
@@ -296,7 +310,12 @@ function answer(event) {
   if (reply === null) {
     return quiet("none was wanted");
   }
-  return [marks(reply), counted(Object.keys(reply.metrics).length, "metric")];
+  const trues = truesOf(reply.metrics);
+  return [
+    marks(reply),
+    counted(Object.keys(reply.metrics).length, "metric"),
+    trues.length > 0 && h("p", { class: "remark" }, h("span", { class: "state off" }, "true"), ` ${listed(trues, TRUES_MAX)}`),
+  ];
 }
 
 function marks({ late, duplicate, warming, missing }) {
@@ -310,94 +329,6 @@ function marks({ late, duplicate, warming, missing }) {
 
 function mark(kind, text) {
   return [h("span", { class: `state ${kind}` }, text), " "];
-}
-
-function cameBy({ topic, partition, offset }) {
-  return topic === null ? "HTTP" : [h("code", null, topic), " ", h("small", null, `${partition}@${offset}`)];
-}
-
-/** One event in full. */
-function one(event) {
-  const { reply, problem: refused, source: { derived, masked } } = event;
-  return h(
-    "section",
-    { class: "one", "data-key": `one ${event.key}`, "aria-label": "One event" },
-    h(
-      "header",
-      { class: "head" },
-      h("h2", { tabindex: -1 }, nameOf(event)),
-      h("button", { type: "button", "data-action": "close" }, "Close"),
-    ),
-    figures(event, masked),
-    refused !== null && (refused.detail === null ? hidden(refused) : problem(refused, "this event")),
-    event.text !== null && [h("h3", null, "As it came"), text(event)],
-    h(
-      "div",
-      { class: "parts" },
-      event.status === 200 && fields(event),
-      reply !== null && metrics(event, derived, masked),
-    ),
-  );
-}
-
-function fields(event) {
-  const lacks = event.fields === null;
-  const said = lacks ? h("p", { class: "quiet" }, tooLarge(event)) : values("Fields", "Field", event.fields);
-  return h("div", null, h("h3", null, "Fields"), said);
-}
-
-function tooLarge({ size_bytes: size }) {
-  return size > KEPT_BYTES_MAX ? `Its ${bytes(size)} are too many to be kept.` : "Its fields cannot be read any more.";
-}
-
-function hidden({ status, title }) {
-  return h("p", { class: "note" }, `${status} ${title}. Why is not shown: it may quote a masked field.`);
-}
-
-function text(event) {
-  const left = event.size_bytes - new TextEncoder().encode(event.text).length;
-  return [
-    h("pre", { class: "came", tabindex: 0 }, h("code", null, event.text)),
-    left > 0 && h("p", { class: "quiet" }, `It has ${bytes(event.size_bytes)}; this is how it begins.`),
-  ];
-}
-
-function figures(event, masked) {
-  const { reply } = event;
-  const said = [
-    ["Answered", when(event.at_ms)],
-    ["Time of the event", reply && (reply.time === null ? quiet("masked") : when(reply.time))],
-    ["Came", cameBy(event)],
-    ["Size", event.size_bytes > 0 && bytes(event.size_bytes)],
-    ["Late", reply?.late && Object.entries(reply.late).map(([name, what]) => `${name}: ${what}`).join(", ")],
-    ["Duplicate for", reply?.duplicate?.join(", ")],
-    ["Warming", reply?.warming?.join(", ")],
-    ["Partial", reply?.partial && Object.keys(reply.partial).join(", ")],
-    ["Not answered by", reply?.missing?.join(", ")],
-  ];
-  return h(
-    "dl",
-    { class: "figures" },
-    said.filter(([, value]) => value).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
-  );
-}
-
-function metrics(event, derived, masked) {
-  const own = Object.fromEntries(Object.entries(event.reply.metrics).filter(([name]) => !Object.hasOwn(derived, name)));
-  const isDerived = Object.keys(event.reply.metrics).some((name) => Object.hasOwn(derived, name));
-  const none = h("p", { class: "quiet" }, "There are none to show.");
-  return [
-    h("div", null, h("h3", null, "Metrics"), Object.keys(own).length ? values("Metrics", "Metric", own) : none),
-    isDerived && h("div", null, h("h3", null, "Derived metrics"), derivedTree(event, derived, masked)),
-  ];
-}
-
-function values(label, head, found) {
-  const rows = Object.entries(found).map(([name, value]) => [
-    name,
-    [h("code", null, name), value === null ? quiet("null") : h("code", null, String(value))],
-  ]);
-  return table(label, [[head, "name"], ["Value", "long"]], rows);
 }
 
 customElements.define("page-live", Live);

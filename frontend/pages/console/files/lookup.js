@@ -2,17 +2,23 @@
 
 import { h } from "./dom.js";
 import { Digits, parsed, written } from "./exact.js";
-import { number, share } from "./format.js";
+import { counted, number, share } from "./format.js";
 import { Page } from "./page.js";
-import { choice, copyable, lacking, noStream, quiet, shown, standing, table, when } from "./parts.js";
+import { choice, copyable, lacking, noStream, shown, standing, table, when } from "./parts.js";
 import { Poll } from "./poll.js";
 import { addressOf, curlOf, lookUp, pythonOf, questionOf, valueOf } from "./question.js";
+import { isUnknown, untold } from "./untold.js";
+import { listed, special, truesOf } from "./value.js";
 
 const EVERY_MS = 5_000;
 const ROWS_MAX = 500;
+const UNKNOWN =
+  "Nothing is known of this key: the metrics that group by it are all empty, null or 0. It had no event in their " +
+  "windows, or it is written differently.";
 // A longer text scrolls by itself.
 const LONG = 200;
 const NO_QUESTION = "The address has no question that can be read. Type one.";
+const TRUES_MAX = 20;
 const VALUES = [["Metric", "name"], ["Value", "value"], ["Note"], ["SQL", "sql"]];
 
 class Lookup extends Page {
@@ -34,7 +40,7 @@ class Lookup extends Page {
     const place = `/v1/streams/${encodeURIComponent(name)}`;
     this.stream = this.poll(place, EVERY_MS);
     this.metrics = this.poll(`${place}/metrics`, EVERY_MS);
-    // It says what is masked, and has no event after such a number.
+    // It says what is masked and which values are times, and has no event after such a number.
     this.masks = this.poll(`${place}/samples?after=${Number.MAX_SAFE_INTEGER}`, EVERY_MS);
     this.#read(question);
     this.addEventListener("input", (event) => this.#wasTyped(event.target));
@@ -240,16 +246,24 @@ class Lookup extends Page {
     const known = new Map(this.metrics.data.metrics.map((each) => [each.name, each]));
     const text = this.querySelector("#find")?.value.trim().toLowerCase() ?? "";
     const wanted = ([name]) => `${name} ${known.get(name)?.sql}`.toLowerCase().includes(text);
-    const masked = new Set(this.masks.data.masked.metrics);
+    const { masked: { metrics: covered }, times, derived } = this.masks.data;
+    const masked = new Set(covered);
     const all = Object.entries(found.metrics).filter(([name]) => !masked.has(name));
     const hidden = Object.keys(found.metrics).filter((name) => masked.has(name));
     const some = all.filter(wanted);
     const rows = some.slice(0, ROWS_MAX).map(([name, value]) => [
       name,
-      [h("code", null, name), valueShown(value), notes(found, known.get(name), name), h("code", null, known.get(name)?.sql)],
+      [
+        h("code", null, name),
+        valueShown(value, times.includes(name)),
+        notes(found, known.get(name), name),
+        h("code", null, known.get(name)?.sql),
+      ],
     ]);
     return [
       h("p", { class: "key" }, h("code", { tabindex: 0 }, written(found.key))),
+      isUnknown(found, known, masked) && h("p", { class: "note", "data-key": "unknown" }, UNKNOWN),
+      conditions(Object.fromEntries(all)),
       h(
         "div",
         { class: "find" },
@@ -260,6 +274,7 @@ class Lookup extends Page {
       table("Values", VALUES, rows),
       hidden.length > 0 && h("p", { class: "remark" }, `Not shown, as they would tell a masked field: ${hidden.join(", ")}.`),
       some.length > ROWS_MAX && h("p", { class: "quiet" }, `The first ${ROWS_MAX} are shown; find others by name.`),
+      untold(this.rest[0], this.metrics.data.metrics, found, this.#question.metrics, derived),
       h("ul", { class: "places" }, Object.entries(found.as_of).map(reached)),
     ];
   }
@@ -278,9 +293,21 @@ function typing(attributes, isText, value) {
   return made;
 }
 
-function valueShown(value) {
-  if (value === null) {
-    return quiet("null");
+/** Which metrics are true: thresholds are metrics that are true or false. */
+function conditions(metrics) {
+  const all = Object.values(metrics).filter((value) => typeof value === "boolean").length;
+  if (!all) {
+    return false;
+  }
+  const trues = truesOf(metrics);
+  const none = `Of ${counted(all, "true-or-false metric")} none is true.`;
+  return h("p", { "data-key": "conditions" }, trues.length ? [special(true), " ", listed(trues, TRUES_MAX)] : none);
+}
+
+function valueShown(value, isTime) {
+  const found = special(value, isTime);
+  if (found !== null) {
+    return found;
   }
   if (value instanceof Digits) {
     return grouped(value.text);

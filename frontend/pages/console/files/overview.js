@@ -12,6 +12,8 @@ import { traffic } from "./traffic.js";
 const EVERY_MS = 1_000;
 const ANOTHER = "Each counts by itself, so all rates here are the new one's, and begin with it.";
 const ROWS_MAX = 100;
+const NAMED_MAX = 5;
+const CLUSTER = "#/cluster";
 const WARMING = [["Metric", "name"], ["Stream", "name"], ["How far"]];
 const COPIES = {
   answering: ["Copies answering"],
@@ -68,7 +70,7 @@ class Overview extends Page {
         const [name, kind] = COPIES[state] ?? [state];
         return [name, number(count), kind];
       }),
-      ["Copies of each", number(wanted)],
+      ["Copies wanted of each task", number(wanted)],
       ["Moves left", number(moves)],
     ];
     return section("cluster", "Cluster", this.#age(live, cluster.as_of_ms), known && figures(rest));
@@ -113,7 +115,7 @@ class Overview extends Page {
     if (waiting !== null) {
       const { events, bytes: size, oldest_s } = waiting;
       const oldest = events > 0 && `, the oldest for ${duration(1_000 * oldest_s)}`;
-      now.push(["Wait for the cluster", [`${counted(events, "event")}, ${bytes(size)}`, oldest]]);
+      now.push(["Not answered by the cluster yet", [`${counted(events, "event")}, ${bytes(size)}`, oldest]]);
     }
     return [section("front-end", "Front-end", null, figures(now)), disk !== null && this.#disk(live, disk)];
   }
@@ -141,10 +143,16 @@ function source(frontEnd) {
 function warnings(live) {
   const found = [...ofProcess(live), ...live.streams.flatMap((stream) => ofStream(stream, live))];
   if (!found.length) {
-    return h("p", { class: "quiet", "data-key": "no warnings" }, "Nothing to warn of.");
+    const said = isUnknown(live.cluster) ? "No node has reported yet: what to warn of is not known." : "Nothing to warn of.";
+    return h("p", { class: "quiet", "data-key": "no warnings" }, said);
   }
-  const said = found.map(([text, href, title]) =>
-    h("li", null, href === "#/cluster" ? told(text) : sentence(text), href && [" ", h("a", { href }, title)]),
+  const said = found.map(([text, ...links]) =>
+    h(
+      "li",
+      null,
+      links[0]?.[0] === CLUSTER ? told(text) : sentence(text),
+      links.map(([href, title]) => [" ", h("a", { href }, title)]),
+    ),
   );
   return h(
     "section",
@@ -153,19 +161,42 @@ function warnings(live) {
   );
 }
 
+/** Whether there is a cluster of which nothing was heard yet. */
+function isUnknown(cluster) {
+  return Boolean(cluster) && (cluster.as_of_ms === null || !Object.values(cluster.nodes).some((count) => count > 0));
+}
+
 function ofProcess({ process: own, cluster }) {
-  const place = cluster ? ["#/cluster", "Cluster"] : [];
-  const found = own && !own.ready ? [`no events are taken now: ${own.reason}`] : [];
+  const place = cluster ? [[CLUSTER, "Cluster"]] : [];
+  const found = own && !own.ready ? [`not ready: ${own.reason}`] : [];
   return [...found, ...(cluster?.warnings ?? [])].map((text) => [text, ...place]);
 }
 
-function ofStream({ name, warnings: own, unanswered: tasks }, { cluster }) {
+function ofStream({ name, warnings: own, unanswered: tasks, nulls }, { cluster }) {
+  const place = `#/streams/${encodeURIComponent(name)}`;
   const found = [...own];
   if (tasks > 0 && !cluster) {
     // With the cluster's part, its warnings and the list of these tasks say it.
     found.push(`nobody answers ${counted(tasks, "task")} of it`);
   }
-  return found.map((text) => [text, `#/streams/${encodeURIComponent(name)}`, `Stream ${name}`]);
+  return [...found.map((text) => [text, [place, `Stream ${name}`]]), ...ofNulls(nulls?.always ?? [], name, place)];
+}
+
+/** What is said of metrics that were never answered anything but null lately. */
+function ofNulls(names, stream, place) {
+  if (!names.length) {
+    return [];
+  }
+  const links = names.slice(0, NAMED_MAX).map((each) => [`${place}/${encodeURIComponent(each)}`, each]);
+  const more = names.length - links.length;
+  return [
+    [
+      `${counted(names.length, "metric")} of ${stream} ${names.length === 1 ? "was" : "were"} nothing but null lately, ` +
+        "in some of the replies:",
+      ...links,
+      ...(more > 0 ? [[place, `and ${number(more)} more`]] : []),
+    ],
+  ];
 }
 
 function unanswered({ unanswered: count, unanswered_tasks: names }) {

@@ -84,9 +84,15 @@ export function problem(error, what) {
     "div",
     { class: error.status === 409 ? "note" : "problem", role: "alert", "data-key": `problem of ${what}` },
     error.status !== 409 && h("strong", null, isScope ? `This token may not see ${what}` : error.title),
-    h("p", null, sentence(error.detail)),
+    h("p", null, withCode(sentence(error.detail))),
     error.errors.length > 1 && h("ul", null, error.errors.map(wrong)),
   );
+}
+
+/** A text whose parts between backticks are code. */
+function withCode(text) {
+  const parts = text.split(/`([^`\n]+)`/);
+  return parts.map((part, place) => (place % 2 ? h("code", null, part) : part));
 }
 
 /** Names the scopes of a stream that a token lacks; false if it lacks none. kinds: of those that are needed. */

@@ -29,7 +29,9 @@ class Stream extends Page {
   #text = "";
 
   begin() {
-    const [name] = this.rest;
+    const [name, metric = ""] = this.rest;
+    // The address may name a metric to be found.
+    this.#text = metric.toLowerCase();
     const place = `/v1/streams/${encodeURIComponent(name)}`;
     this.stream = this.poll(place, EVERY_MS);
     this.metrics = this.poll(`${place}/metrics`, EVERY_MS);
@@ -124,11 +126,11 @@ class Stream extends Page {
         "div",
         { class: "find", "data-key": "find" },
         h("label", { for: "find" }, "Find by name or SQL"),
-        h("input", { id: "find", type: "search", spellcheck: "false", autocomplete: "off" }),
+        h("input", { id: "find", type: "search", spellcheck: "false", autocomplete: "off", value: this.rest[1] }),
         h("span", { class: "quiet", role: "status" }, count(found.length, metrics.length)),
       ),
       table("Metrics", METRICS, rows),
-      nulls && h("p", { class: "more quiet" }, "Null: of the last answers in a sample, up to ", when(nulls.as_of_ms), "."),
+      nulls && h("p", { class: "more quiet" }, "Null: of some of the last replies, up to ", when(nulls.as_of_ms), "."),
     ];
   }
 
