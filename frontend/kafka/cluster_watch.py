@@ -27,13 +27,15 @@ class ClusterWatch:
         self._stopped.set()
 
     def _run(self) -> None:
-        while not self._stopped.wait(_EVERY_S):
-            if self._is_away():
-                continue
-            try:
-                self._state.note()
-            except TransportClosedError:
-                return
-            except TransportError as error:
-                # Who asks for the cluster is told, and others log it.
-                _log.debug("the cluster cannot be looked at: %s", error)
+        while not self._stopped.is_set():
+            if not self._is_away():
+                try:
+                    self._state.note()
+                except TransportClosedError:
+                    return
+                except TransportError as error:
+                    # Who asks for the cluster is told, and others log it.
+                    _log.debug("the cluster cannot be looked at: %s", error)
+                except Exception:  # noqa: BLE001 - the next look may do
+                    _log.exception("a defect: what happens in the cluster was not noted")
+            self._stopped.wait(_EVERY_S)
