@@ -13,6 +13,7 @@ from tests.frontend.serving import PATIENCE_S
 PATIENCE_MS = PATIENCE_S * 1_000
 # A browser notes answers that refuse something as errors; the console shows them in words.
 _REFUSED = "Failed to load resource"
+_CELLS = "rows => rows.map(row => [...row.querySelectorAll('th, td')].map(cell => cell.innerText))"
 
 
 class Tab:
@@ -59,11 +60,9 @@ class Tab:
         return self.page.get_by_role("region", name=label, exact=True).locator("tbody tr")
 
     def cells(self, label: str) -> list[list[str]]:
-        """The texts of a table's rows."""
-        return [
-            [" ".join(cell.split()) for cell in row.locator("th, td").all_inner_texts()]
-            for row in self.rows(label).all()
-        ]
+        """The texts of a table's rows, all of one moment."""
+        found: list[list[str]] = self.rows(label).evaluate_all(_CELLS)
+        return [[" ".join(cell.split()) for cell in row] for row in found]
 
     def check(self) -> None:
         """Nothing went wrong, nothing was asked of another server, and no address had a token."""
