@@ -102,11 +102,17 @@ class ClusterState:
                 "lately": self._lately.shown(),
             }
 
-    def note(self) -> None:
-        """Note what has happened since the last call. It has to be called every few seconds."""
+    def note(self) -> bool:
+        """Note what has happened since the last call. It has to be called every few seconds.
+
+        Return False, and note nothing, as long as reports from before the start are read: they would be taken for news.
+        """
+        if not self._states.has_read_earlier:
+            return False
         with self._lock:
             self._refresh()
             self._lately.look(self._observed, self._plan, time.monotonic(), time.time_ns() // 1_000_000)
+        return True
 
     def what_if(
         self, change: str, catalog: Catalog, logs: Mapping[TaskKey, LogRoom], after_records: int

@@ -8,6 +8,8 @@ from frontend.kafka.cluster_state import ClusterState
 from railgun.messaging.errors import TransportClosedError, TransportError
 
 _EVERY_S = 5.0
+# Until reports from before the start are read.
+_AT_FIRST_S = 0.1
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -28,9 +30,10 @@ class ClusterWatch:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
+            wait_s = _EVERY_S
             if not self._is_away():
                 try:
-                    self._state.note()
+                    wait_s = _EVERY_S if self._state.note() else _AT_FIRST_S
                 except TransportClosedError:
                     return
                 except TransportError as error:
@@ -38,4 +41,4 @@ class ClusterWatch:
                     _log.debug("the cluster cannot be looked at: %s", error)
                 except Exception:  # noqa: BLE001 - the next look may do
                     _log.exception("a defect: what happens in the cluster was not noted")
-            self._stopped.wait(_EVERY_S)
+            self._stopped.wait(wait_s)

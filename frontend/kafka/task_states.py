@@ -104,7 +104,7 @@ class TaskStates:
         self._transport, self._topics, self._is_away = transport, topics, is_away
         self._silent_s = silent_s
         reports, assignment = TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)
-        self.reports, self._forgot_s = ReportTable(), time.monotonic()
+        self.reports, self._reports_at, self._forgot_s = ReportTable(), reports, time.monotonic()
         # The metrics that are not known to answer, with the offset from which on each task knows of the metric. `_warm`
         # are those that answer everywhere.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
@@ -123,6 +123,11 @@ class TaskStates:
             _AWAY_S,
         )
         self._thread.start()
+
+    @property
+    def has_read_earlier(self) -> bool:
+        """Whether the reports that were there at the start have been read."""
+        return self._tail.has_reached({self._reports_at: self._begun_at})
 
     def close(self) -> None:
         """Read no more."""

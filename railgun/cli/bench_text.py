@@ -2,6 +2,7 @@
 
 from railgun.cli.wording import duration_text, size_text, table_lines
 from railgun.measuring.bench import Outcome
+from railgun.measuring.phases import Filling
 from railgun.measuring.report import as_json
 from railgun.wording import counted, listed, span_text
 
@@ -87,7 +88,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
             (
                 f"{peak['events_per_s']:,g} events/s",
                 f"{peak['cores']:,.2f} cores",
-                f"in batches, as under load; {single_cores}; {counted(peak['partitions'], 'partition')} at least",
+                f"the engine alone, in batches; {single_cores}; {counted(peak['partitions'], 'partition')} at least",
             )
         )
     return rows
@@ -134,5 +135,14 @@ def _windows(outcome: Outcome) -> list[str]:
     return [
         f"windows: NOT full: they reach back {span_text(filling.reach_ms)}, and {why} filled {reached}",
         f"  {expired}, on average over their edges; once they are full it is 1, and costs more",
-        "  more time fills more: --seconds 120",
+        f"  {_more(filling)}",
     ]
+
+
+def _more(filling: Filling) -> str:
+    """Return what would fill the windows."""
+    if filling.stopped_by == "disk":
+        return "more room on the disk fills more: free some, or set TMPDIR to a folder with more"
+    share = filling.reached_ms / filling.reach_ms
+    needed = duration_text(filling.seconds / share) if share > 0 else "much longer"
+    return f"--seconds N with more seconds fills more; all of them take about {needed}"

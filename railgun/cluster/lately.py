@@ -5,7 +5,7 @@ A front-end looks every few seconds. It does no I/O.
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -47,9 +47,9 @@ _OF_NODES = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Entry:
-    """One thing that has happened, once or again and again.
+    """One thing that has happened, once or again and again. What happened to copies on one node is one thing.
 
     unit: of a unit that ended.  error: the last one, in one line.
     first_ms, last_ms: when it was noted, in ms since 1970.  times: how often it has happened.
@@ -64,14 +64,14 @@ class _Entry:
     last_ms: int
     times: int
     copies: dict[TaskKey, CopyName] = field(default_factory=dict)
+    cause: tuple[object, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cause = self.kind, self.node, self.unit, _VARYING.sub("", self.error)
 
     def is_again(self, other: "_Entry") -> bool:
         """Whether another entry tells of the same, not long before."""
-        return other.last_ms - self.last_ms < _ONE_MS and self._cause == other._cause
-
-    @property
-    def _cause(self) -> tuple[object, ...]:
-        return self.kind, self.node, self.unit, _VARYING.sub("", self.error)
+        return other.last_ms - self.last_ms < _ONE_MS and self.cause == other.cause
 
     @property
     def text(self) -> str:
@@ -85,11 +85,13 @@ class _Entry:
             return f"unit {self.unit} of {self.node} ended{ended}{last}: {self.error}"
         tasks = [str(task) for task in self.copies]
         if self.kind is Kind.COPY_MADE:
-            many = counted(len(tasks), "copy was", "copies were")
+            many = counted(len(self.copies), "copy was", "copies were")
             return f"{many} made on {self.node}: {listed(tasks, _NAMED)}"
         if len(tasks) == 1:
             return f"{tasks[0]} on {next(iter(self.copies.values()))} failed{times}{last}: {self.error}"
-        return f"{len(tasks):,} copies on {self.node} failed: {listed(tasks, _NAMED)}; last: {self.error}"
+        return (
+            f"{len(self.copies):,} copies on {self.node} failed: {listed(tasks, _NAMED)}; last: {self.error}"
+        )
 
     def shown(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -158,6 +160,10 @@ class Lately:
         self._entries.append(known)
 
     def _of_nodes(self, observed: ObservedCluster, now_s: float, now_ms: int) -> Iterator[_Entry]:
+        if not self._has_looked:
+            self._seen = set(observed.nodes)
+        # Those that are not known any more would be new.
+        self._seen &= self._members | observed.nodes.keys()
         before, self._members = self._members, frozenset(observed.members)
         for node in sorted(before - self._members):
             yield _entry(Kind.NODE_GONE, node, now_ms)
@@ -193,10 +199,9 @@ class Lately:
             if heard.status.state is CopyState.FAILED
         }
         self._failed = frozenset(failed)
-        for task, copy in sorted(self._failed - before):
-            entry = _entry(Kind.COPY_FAILED, copy.node, now_ms, failed[task, copy])
-            entry.copies[task] = copy
-            yield entry
+        for node, copies in _by_node(self._failed - before).items():
+            error = failed[copies[-1]]
+            yield _entry(Kind.COPY_FAILED, node, now_ms, error, times=len(copies), copies=copies)
 
     def _of_made(self, observed: ObservedCluster, plan: Plan, now_s: float, now_ms: int) -> Iterator[_Entry]:
         if plan is not self._plan:
@@ -205,19 +210,35 @@ class Lately:
             self._making |= {each for each in self._planned - before if self._plan.copies.get(each[0])}
             self._making &= self._planned
             self._plan = plan
-        for task, copy, folder in sorted(self._making):
+        made = set()
+        for task, copy, folder in list(self._making):
             heard = next((each for each in observed.reports.copies(task) if each.copy == copy), None)
             if heard is not None and heard.is_heard(now_s) and heard.status.state.is_caught_up:
                 self._making.discard((task, copy, folder))
-                entry = _entry(Kind.COPY_MADE, copy.node, now_ms)
-                entry.copies[task] = copy
-                yield entry
+                made.add((task, copy))
+        for node, copies in _by_node(made).items():
+            yield _entry(Kind.COPY_MADE, node, now_ms, times=len(copies), copies=copies)
 
 
 def _entry(
-    kind: Kind, node: str, now_ms: int, error: str = "", *, unit: int | None = None, times: int = 1
+    kind: Kind,
+    node: str,
+    now_ms: int,
+    error: str = "",
+    *,
+    unit: int | None = None,
+    times: int = 1,
+    copies: Iterable[tuple[TaskKey, CopyName]] = (),
 ) -> _Entry:
-    return _Entry(kind, node, unit, " ".join(error.split())[:_ERROR_MAX], now_ms, now_ms, times)
+    line = " ".join(error.split())[:_ERROR_MAX]
+    return _Entry(kind, node, unit, line, now_ms, now_ms, times, dict(copies))
+
+
+def _by_node(copies: Iterable[tuple[TaskKey, CopyName]]) -> dict[str, list[tuple[TaskKey, CopyName]]]:
+    found: dict[str, list[tuple[TaskKey, CopyName]]] = {}
+    for task, copy in sorted(copies):
+        found.setdefault(copy.node, []).append((task, copy))
+    return found
 
 
 def _planned(plan: Plan) -> _Planned:

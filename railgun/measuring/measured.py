@@ -177,7 +177,7 @@ class MeasuredTasks:
         return measure_disk(self.folder).state_bytes
 
     def stored_bytes(self, load: Load) -> float | None:
-        """Return how many bytes an event takes on disk in a task; None if too few are there yet to tell."""
+        """Return how many bytes a stored event takes on disk in a task; None if too few are there yet to tell."""
         reservoir, who = load.task.reservoir, load.task.identity
         # Nothing is before this, but the reservoir notes which chunks are on disk by now.
         reservoir.drop_before(TIME_MIN)

@@ -49,7 +49,7 @@ class TaskLoad:
     cpu_s: processor time of the thread that fed it.
     crossed_per_event: for each edge of a window, by how far it is behind the clock: how many events crossed it for
         each that was accepted.
-    stored_bytes: of an event on disk; None if not known.
+    stored_bytes: of an event on disk, on average; those that are not accepted take none. None if not known.
     """
 
     partitioner: str
@@ -169,6 +169,8 @@ def at_full_speed(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, 
 
 def _task_load(load: Load, crossings: CrossingCount, stored_bytes: float | None) -> TaskLoad:
     came = max(1, load.accepted)
+    if stored_bytes is not None:
+        stored_bytes *= load.accepted / max(1, load.events)
     return TaskLoad(
         load.partitioner,
         load.events,

@@ -165,7 +165,7 @@ def test_the_figures_for_people(folder: Path, capsys: pytest.CaptureFixture[str]
         r"\n  latency, p99\.9 +[\d.,]+ ms +of 80 events; the longest [\d.,]+ ms\n",
         r"\n  on disk +[\d.]+ bytes an event +in all tasks; ",
         r"\n  a year on disk +[\d.]+ GB +630,720,000 events ",
-        r"\n  5,000 events/s +[\d.]+ cores +in batches.*; \d+ partitions? at least\n",
+        r"\n  5,000 events/s +[\d.]+ cores +the engine alone, in batches;.*; \d+ partitions? at least\n",
         r"\nwindows: full; (0\.9|1\.0)\d expiries for each arrival, ",
         r"\nAll this is of 2 tasks \(card, shop; one partition each\), fed by one thread in turn:\n",
         "Kafka, and copies in a cluster come on top",
@@ -295,3 +295,13 @@ def test_an_interrupted_bench_leaves_nothing(number: int, code: int, folder: Pat
     assert (process.returncode, shown) == (code, "")
     word = "interrupted" if number == signal.SIGINT else "terminated"
     assert error.splitlines()[-1] == f"railgun bench: {word}"
+
+
+def test_an_event_that_is_sent_twice_is_on_disk_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    once = bench(capsys)["disk"]
+    (folder / "e.ndjson").write_text("".join(2 * line(number) for number in range(EVENTS)))
+    twice = bench(capsys)["disk"]
+    assert twice["event_bytes"] == pytest.approx(once["event_bytes"] / 2, rel=0.1)
+    assert twice["year_bytes"] == pytest.approx(once["year_bytes"], rel=0.1)

@@ -223,3 +223,34 @@ def test_the_last_are_kept_and_what_happens_again_drives_out_none() -> None:
         cluster.look(601.0)
     assert len(cluster.entries()) == KEPT_MAX
     assert "node-c is gone, 20 times" not in cluster.texts()
+
+
+def test_many_copies_that_fail_at_once_are_one_entry_of_their_node_each() -> None:
+    """Whatever their errors: they drive out nothing else."""
+    cluster = Cluster()
+    tasks = [TaskKey("s", 1, "card", number) for number in range(300)]
+    cluster.planned(2, dict.fromkeys(tasks, (A, B)))
+    cluster.look()
+    cluster.live("ab")
+    cluster.look()
+    for number, task in enumerate(tasks):
+        for copy in (A, B):
+            cluster.has(copy, task, CopyState.FAILED, f"/data/{'x' * (number % 60)}: damaged")
+    cluster.look()
+    first, second, gone = cluster.texts()
+    assert first.startswith(
+        "300 copies on node-b failed: s/card/0, s/card/1, s/card/2 and 297 more; last: /data/x"
+    )
+    assert second.startswith("300 copies on node-a failed: ")
+    assert gone == "node-c is gone"
+
+
+def test_a_node_that_was_away_at_the_first_look_is_back_not_new() -> None:
+    cluster = Cluster()
+    cluster.says("node-c", 1)
+    cluster.live("ab")
+    cluster.lately = Lately(SINCE_MS)
+    cluster.look()
+    cluster.live("abc")
+    cluster.look()
+    assert cluster.texts() == ["node-c is back"]

@@ -53,7 +53,8 @@ function fields(event, stream, known) {
 
 /** The fields of an event. Those that are a key of metrics lead to what is known of it now. */
 function own({ fields: found, source: { times } }, stream, known) {
-  const keys = known.map(({ key }) => key).filter((key) => key?.length && key.every((name) => (found[name] ?? null) !== null));
+  const has = (name) => Object.hasOwn(found, name) && found[name] !== null;
+  const keys = known.map(({ key }) => key).filter((key) => key?.length && key.every(has));
   const alone = new Set(keys.filter(({ length }) => length === 1).flat());
   const all = [...new Set(keys.flat())];
   const looks = Object.fromEntries([...alone].map((name) => [name, lookedUp(stream, found, [name], "look up")]));
@@ -125,7 +126,7 @@ function values(label, head, found, times, looks) {
     [
       h("code", null, name),
       special(value, times.includes(name)) ?? h("code", null, String(value)),
-      ...(looks ? [looks[name]] : []),
+      ...(looks ? [Object.hasOwn(looks, name) && looks[name]] : []),
     ],
   ]);
   return table(label, [[head, "name"], ["Value", "long"], ...(looks ? [["Now", "number"]] : [])], rows);
