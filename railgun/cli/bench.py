@@ -67,6 +67,9 @@ def execute(arguments: argparse.Namespace) -> int:
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
     if stream.of_records_alone is not None:
         raise UsageError(stream.of_records_alone)
+    for each in arguments.events:
+        # Before the kernels are compiled, which may take minutes.
+        Path(each).stat()
     compile_beforehand()
     # Modules that have kernels look for the image as they are imported.
     from railgun.cli.bench_text import bench_lines

@@ -62,7 +62,9 @@ def _lately(noted: Mapping[str, Any] | None) -> Iterator[str]:
         return
     more = f"; the last {_LATELY} of {len(entries)}, all with --json" if len(entries) > _LATELY else ""
     yield f"lately, as the server has noted since {since}{more}:"
-    yield from (f"  {_second(each['at_ms'])} {each['text']}" for each in entries[:_LATELY])
+    for each in entries[:_LATELY]:
+        first, last = _second(each["first_ms"]), _second(each["at_ms"])
+        yield f"  {last} {each['text']}{f' (the first at {first})' if first != last else ''}"
 
 
 def _second(time_ms: int) -> str:

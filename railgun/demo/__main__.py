@@ -110,17 +110,20 @@ def _run(console: Console, options: argparse.Namespace) -> int:
             is_equal &= _show_payments(console, live, made, paid)
         if options.show:
             assert made is not None
-            is_equal &= _keep(console, live, server, made)
+            is_equal &= _keep(console, live, server, made, paid)
     return 0 if is_equal else 1
 
 
-def _keep(console: Console, live: bool, server: "Server", made: "Payments") -> bool:
+def _keep(
+    console: Console, live: bool, server: "Server", made: "Payments", paid: "Sequence[dict[str, Any]]"
+) -> bool:
     """Keep the server until Ctrl-C, and stop it. Returns False if it has ended by itself, or not well."""
     from railgun.demo.payments_run import SHOWN, STREAM, fraud_to_show
     from railgun.demo.processes import ServerError
 
     console.print()
-    console.print(f"The last planted fraud: {', '.join(fraud_to_show(made)[-_NAMED:])}", soft_wrap=True)
+    fraud = ", ".join(fraud_to_show(made, paid)[-_NAMED:])
+    console.print(f"The last planted fraud, each with a metric that finds it: {fraud}", soft_wrap=True)
     starts = ", ".join(f"{each.metric} from {each.start} on (start_{each.metric})" for each in SHOWN)
     console.print(f"Open one of them, and look for {starts}", soft_wrap=True)
     console.print(

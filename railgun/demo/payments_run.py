@@ -124,10 +124,18 @@ def score_to_show(client: Client, made: Payments) -> list[dict[str, Any]]:
     return found + score(client, made.events[end:])
 
 
-def fraud_to_show(made: Payments) -> list[str]:
-    """Return the ids of the payments that are fraud among those that are sent slowly."""
+def fraud_to_show(made: Payments, found: Sequence[dict[str, Any]]) -> list[str]:
+    """Return which payments are fraud among those that are sent slowly, each with the metric of SHOWN that finds it.
+
+    found: the metrics of each payment.
+    """
     begin, end = _slow(made)
-    return [each["tx_id"] for each in made.events[begin:end] if each["tx_id"] in made.labels]
+    shown = []
+    for payment, metrics in zip(made.events[begin:end], found[begin:end]):
+        if payment["tx_id"] in made.labels:
+            finds = [each.metric for each in SHOWN if (metrics[each.metric] or 0) >= each.start]
+            shown += [f"{payment['tx_id']} ({name})" for name in finds[:1]]
+    return shown
 
 
 def _slow(made: Payments) -> tuple[int, int]:

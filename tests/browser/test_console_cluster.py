@@ -159,9 +159,9 @@ def test_what_has_happened_lately(shown: Tab, cluster: SomeCluster) -> None:
     section = shown.page.locator("section[data-key=lately]")
     expect(section.locator("p")).to_contain_text("Noted by this front-end since 2023-11-14")
     assert [row[1] for row in shown.cells("Lately")] == [
-        "1 copy was made on node-1: payments/card/2.",
-        "payments/card/2 on node-3/0 failed: TaskFolderError: a file is in its place.",
-        "node-3 is gone.",
+        "1 copy was made on node-1: payments/card/2",
+        "payments/card/2 on node-3/0 failed: TaskFolderError: a file is in its place",
+        "node-3 is gone",
     ]
     assert all(row[0].startswith("2023-11-14 ") for row in shown.cells("Lately"))
     expect(section.get_by_role("link", name="payments/card/2").first).to_have_attribute(

@@ -83,6 +83,6 @@ def test_a_unit_and_a_node_that_are_killed_are_warned_of(
             expect(shown.rows("Nodes").filter(has_text="node-1")).to_contain_text("Unit 0 ended 1 time")
             lately = shown.page.locator("section[data-key=lately]")
             expect(lately).to_contain_text("node-2 is gone", timeout=PATIENCE_MS)
-            expect(lately).to_contain_text("Unit 0 of node-1 ended: killed by signal 9")
+            expect(lately).to_contain_text("unit 0 of node-1 ended: killed by signal 9")
     finally:
         cluster.close()

@@ -134,8 +134,10 @@ def test_its_server_stays_until_it_is_asked_to_end(tmp_path: Path) -> None:
                 finally:
                     process.send_signal(signal.SIGINT)
     assert names == ["flights", "payments"]
-    [fraud] = re.findall("The last planted fraud: (.*)", said)
-    assert all(f"'{each}'" in kept for each in fraud.split(", "))
+    [fraud] = re.findall("The last planted fraud, each with a metric that finds it: (.*)", said)
+    shown = re.findall(r"(\w+) \((\w+)\)", fraud)
+    assert shown
+    assert all(f"'{payment}'" in kept and f"start_{metric}" in registered for payment, metric in shown)
     assert "and look for merchant_bin_tests_10m from 5 on (start_merchant_bin_tests_10m)" in said
     assert registered >= {f"start_{name}" for name in STARTS}
     assert process.returncode == 0, said

@@ -11,7 +11,7 @@ const LEGEND = [
   ["behind", `it lacks records of its log, as many as are said; darker from ${number(FAR)} on`],
   ["fetching", "its data comes from another node"],
   ["failed", "it stopped; the reason stands above"],
-  ["closed", "its unit stopped in order"],
+  ["closed", "its unit does not have it open"],
   ["unknown", "it does not report"],
 ];
 const WELL = new Set(["answering", "silent"]);

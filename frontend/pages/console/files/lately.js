@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { counted } from "./format.js";
-import { table, told, when } from "./parts.js";
+import { linked, table, when } from "./parts.js";
 
 const FIRST_MAX = 10;
 const COLUMNS = [["When"], ["What", "long"]];
@@ -26,6 +26,7 @@ export function lately({ since_ms, entries }) {
   ];
 }
 
-function row({ kind, at_ms, text }) {
-  return [when(at_ms), h("span", { class: BAD.has(kind) && "bad" }, told(text))];
+function row({ kind, at_ms, first_ms, text }) {
+  const first = first_ms < at_ms && h("p", { class: "remark" }, "the first at ", when(first_ms));
+  return [when(at_ms), [h("span", { class: BAD.has(kind) && "bad" }, linked(text)), first]];
 }

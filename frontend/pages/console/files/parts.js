@@ -236,7 +236,12 @@ export async function copy(button) {
 
 /** A text about a cluster as a sentence, in which the names of tasks are links to them. */
 export function told(text) {
-  const parts = sentence(text).split(/\b([A-Za-z]\w*\/(?:\*|[A-Za-z]\w*)\/\d+)\b/);
+  return linked(sentence(text));
+}
+
+/** A text in which the names of tasks are links to them. */
+export function linked(text) {
+  const parts = text.split(/\b([A-Za-z]\w*\/(?:\*|[A-Za-z]\w*)\/\d+)\b/);
   return parts.map((part, place) =>
     place % 2 ? h("a", { href: `#/cluster/${encodeURIComponent(part)}` }, part) : part,
   );
