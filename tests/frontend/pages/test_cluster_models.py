@@ -1,7 +1,10 @@
 """The models of the cluster's routes have all that is known of copies: FastAPI leaves out what a model lacks."""
 
+from typing import Any
+
 from frontend.pages.cluster.models import Cluster, Consequences
 from railgun.cluster.copies import CopyState
+from railgun.cluster.lately import Lately
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Plan, PlannedCopy
@@ -40,10 +43,23 @@ def _observed() -> ObservedCluster:
     return observed
 
 
+def _lately() -> dict[str, Any]:
+    """What a front-end notes where a node goes away."""
+    observed, lately = _observed(), Lately(0)
+    lately.look(observed, _PLAN, 9.0, 9_000)
+    observed.take_members(["n1", "n2"], 10.0)
+    lately.look(observed, _PLAN, 10.0, 10_000)
+    shown = lately.shown()
+    assert [each["text"] for each in shown["entries"]] == ["n3 is gone"]
+    return shown
+
+
 def test_a_cluster() -> None:
     shown = overview(_observed(), _PLAN, "n1", [NAME], 10.0)
     assert shown["tasks"][0]["copies"][0]["fetching"]
+    # The front-end adds these.
     shown["tasks"][0]["log"] = None
+    shown["lately"] = _lately()
     assert Cluster.model_validate(shown).model_dump(exclude_unset=True) == shown
 
 
