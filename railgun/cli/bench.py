@@ -6,25 +6,15 @@ import math
 import sys
 from pathlib import Path
 
-from railgun.cli.failures import UsageError
+from railgun.cli.event_files import add_event_files, read_definitions
 from railgun.cli.parser import Command
-from railgun.files.formats import READABLE
 
 _SECONDS, _RATE = 15.0, 500.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `railgun bench`."""
-    parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
-    parser.add_argument(
-        "events",
-        metavar="EVENTS",
-        nargs="+",
-        help=f"files of events, in the order of the log: {' '.join(READABLE)}",
-    )
-    parser.add_argument(
-        "--stream", metavar="S", help="the stream the events are of; the only one if left out"
-    )
+    add_event_files(parser)
     parser.add_argument(
         "--seconds",
         metavar="N",
@@ -59,14 +49,9 @@ def execute(arguments: argparse.Namespace) -> int:
     """Measure, then print the figures. Raises DefinitionError, UsageError, FileError, OSError, MeasuringError, engine
     errors.
     """
-    from railgun.catalog.definitions import load_definitions
     from railgun.cli.first_start import compile_beforehand
-    from railgun.cli.streams import the_stream
 
-    definitions = load_definitions(arguments.definitions)
-    stream = the_stream(definitions, arguments.stream, arguments.definitions)
-    if stream.of_records_alone is not None:
-        raise UsageError(stream.of_records_alone)
+    definitions, stream = read_definitions(arguments)
     for each in arguments.events:
         # Before the kernels are compiled, which may take minutes.
         Path(each).stat()

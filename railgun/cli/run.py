@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from railgun.cli.event_files import add_event_files, read_definitions
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
-from railgun.files.formats import READABLE, WRITABLE
+from railgun.files.formats import WRITABLE
 
 if TYPE_CHECKING:
     from railgun.cli.offline import Summary
@@ -16,16 +17,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `railgun run`."""
-    parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
-    parser.add_argument(
-        "events",
-        metavar="EVENTS",
-        nargs="+",
-        help=f"files of events, in the order of the log: {' '.join(READABLE)}",
-    )
-    parser.add_argument(
-        "--stream", metavar="S", help="the stream the events are of; the only one if left out"
-    )
+    add_event_files(parser)
     parser.add_argument(
         "--out", metavar="FILE", required=True, help=f"where results go: {' '.join(WRITABLE)}"
     )
@@ -45,15 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Score the files, then print a summary. Raises DefinitionError, UsageError, FileError, OSError, engine errors."""
-    from railgun.catalog.definitions import load_definitions
     from railgun.cli.first_start import compile_beforehand
-    from railgun.cli.streams import the_stream
     from railgun.files.formats import writable_format
 
-    definitions = load_definitions(arguments.definitions)
-    stream = the_stream(definitions, arguments.stream, arguments.definitions)
-    if stream.of_records_alone is not None:
-        raise UsageError(stream.of_records_alone)
+    definitions, stream = read_definitions(arguments)
     metrics = definitions.metrics_of(stream.name)
     events, out = [Path(each) for each in arguments.events], Path(arguments.out)
     writable_format(out)
