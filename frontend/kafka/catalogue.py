@@ -19,7 +19,7 @@ from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import Change
 from railgun.catalog.definitions import stream_with_metrics
 from railgun.catalog.model import Definitions, StreamDefinition
-from railgun.explain.analysis import explained
+from railgun.explain.analysis import explained, explained_query
 from railgun.registry import evolution
 from railgun.registry.change_log import LoggedChange
 from railgun.registry.metric_status import MetricStatus, with_derived
@@ -97,9 +97,7 @@ class KafkaCatalogue:
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         def explain(parts: Parts) -> dict[str, Any]:
-            catalog = parts.intakes.now.catalog
-            metrics = evolution.metrics_of_query(catalog, stream, sql)
-            return explained(catalog.streams[stream], metrics)
+            return explained_query(evolution.stream_entry(parts.intakes.now.catalog, stream), sql)
 
         return await self._running.call(explain)
 

@@ -27,7 +27,7 @@ from railgun.engine.errors import EngineStoppedError, as_engine_errors, translat
 from railgun.engine.folder import LOG
 from railgun.engine.status import DeepeningStatus, EngineStatus
 from railgun.engine.turns import FairLock
-from railgun.explain.analysis import explained
+from railgun.explain.analysis import explained_query
 from railgun.history.build import HistoryPlan
 from railgun.host.disk_usage import measure_disk
 from railgun.host.host_state import one_line
@@ -279,9 +279,7 @@ class Engine:
     @as_engine_errors()
     def explain(self, stream: str, sql: str) -> dict[str, Any]:
         """Return the plan of a stream as it would be with a query's metrics. Nothing is registered."""
-        catalog = self.catalog()
-        metrics = evolution.metrics_of_query(catalog, stream, sql)
-        return explained(catalog.streams[stream], metrics)
+        return explained_query(evolution.stream_entry(self.catalog(), stream), sql)
 
     def add_metrics(self, stream: str, sql: str, wait: bool = True) -> list[str]:
         """Register a query's metrics. Returns their names once they answer; with wait=False at once."""

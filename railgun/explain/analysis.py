@@ -11,6 +11,7 @@ from typing import Any
 from railgun.aggregators import codes
 from railgun.aggregators.catalogue import Cell, Recipe, recipe_of
 from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.definitions import definitions_from_sql
 from railgun.catalog.derivations import Statement, define_derived
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import Definitions, StreamDefinition
@@ -72,6 +73,11 @@ def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
     plan = explain_stream(stream, homes, list(derived.values()))
     body: dict[str, Any] = json.loads(render_json(Explanation((plan,))))
     return body
+
+
+def explained_query(entry: StreamEntry, sql: str) -> dict[str, Any]:
+    """Return what `explained` says of a stream with the metrics of a query or a DERIVE. Raises DefinitionError."""
+    return explained(entry, definitions_from_sql(sql, entry.stream, entry.known))
 
 
 def _typed_again(
