@@ -48,16 +48,6 @@ class Outcome:
     state_bytes: int
 
     @property
-    def stored_bytes_per_event(self) -> float | None:
-        """The bytes of an event on disk, in all its tasks; None if not known."""
-        found = 0.0
-        for task in self.full_speed.tasks:
-            if task.events and task.stored_bytes is None:
-                return None
-            found += task.events * (task.stored_bytes or 0.0)
-        return found / self.full_speed.events
-
-    @property
     def year_events(self) -> float:
         """How many events come in a year, at the mean rate of the files."""
         return self.repeated.per_s * _YEAR_MS / 1000

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from time import perf_counter, process_time, thread_time
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from railgun.measuring.crossings import CrossingCount
 from railgun.measuring.measured import Load, MeasuredTasks, Part
-from railgun.measuring.repeated import RepeatedEvents
+from railgun.wire.columns import EventColumns
 from railgun.wording import number_text
 
 _PIECE_EVENTS = 16_384
@@ -33,6 +34,18 @@ Tell = Callable[[str, float], None]
 
 Nothing is shown while a phase lasts: that would be measured too.
 """
+
+
+class EventSource(Protocol):
+    """Events without an end. position: how many were taken. first_ms: the time of the first of all."""
+
+    position: int
+
+    @property
+    def first_ms(self) -> int: ...
+
+    def take(self, n: int) -> EventColumns:
+        """Return the next n events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,21 @@ class FullSpeed:
         return (self.cpu_s + self.background_cpu_s) / self.events
 
     @property
+    def record_bytes_per_event(self) -> float:
+        """The bytes of an event in the logs of all tasks."""
+        return sum(task.record_bytes for task in self.tasks) / self.events
+
+    @property
+    def stored_bytes_per_event(self) -> float | None:
+        """The bytes of an event on disk, in all its tasks; None if not known."""
+        found = 0.0
+        for task in self.tasks:
+            if task.events and task.stored_bytes is None:
+                return None
+            found += task.events * (task.stored_bytes or 0.0)
+        return found / self.events
+
+    @property
     def expiries_per_event(self) -> float | None:
         """How many events cross an edge for each that comes, on average over all edges; None if there is no edge."""
         shares = [share for task in self.tasks for share in task.crossed_per_event.values()]
@@ -151,7 +179,7 @@ class Paced:
         return None
 
 
-def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tell) -> Filling:
+def fill(tasks: MeasuredTasks, events: EventSource, seconds: float, tell: Tell) -> Filling:
     """Process events until as many leave every window as come in, or until the time or the disk is at its end."""
     tell("filling the windows", seconds)
     begun, looked_s, reached_ms, stopped_by = perf_counter(), 0.0, -1, None
@@ -166,7 +194,7 @@ def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tel
                 stopped_by = "disk"
                 break
         tasks.feed(events.take(_PIECE_EVENTS))
-        reached_ms = tasks.clock_ms - int(events.events.times[0])
+        reached_ms = tasks.clock_ms - events.first_ms
     is_full = reached_ms > tasks.reach_ms
     return Filling(
         events.position,
@@ -177,7 +205,7 @@ def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tel
     )
 
 
-def at_full_speed(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tell) -> FullSpeed:
+def at_full_speed(tasks: MeasuredTasks, events: EventSource, seconds: float, tell: Tell) -> FullSpeed:
     """Process events as fast as they can be. The time of making their records does not count."""
     tell("events as fast as they can be", seconds)
     tasks.begin_counting()
@@ -221,7 +249,7 @@ def _task_load(load: Load, crossings: CrossingCount, stored_bytes: float | None)
     )
 
 
-def at_a_rate(tasks: MeasuredTasks, events: RepeatedEvents, rate: float, seconds: float, tell: Tell) -> Paced:
+def at_a_rate(tasks: MeasuredTasks, events: EventSource, rate: float, seconds: float, tell: Tell) -> Paced:
     """Process single events that are due so many times a second, whether earlier ones are answered or not.
 
     What is due at the same time is processed together. An event is answered when all its tasks have answered.

@@ -20,7 +20,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "single_events": _single_events(outcome),
         "memory": {"process_bytes": outcome.process_bytes, "tasks_bytes": outcome.tasks_bytes},
         "disk": {
-            "event_bytes": _rounded(outcome.stored_bytes_per_event, 1),
+            "event_bytes": _rounded(outcome.full_speed.stored_bytes_per_event, 1),
             "state_bytes": outcome.state_bytes,
             "retention_ms": job.stream.retention_ms,
             "year_events": round(outcome.year_events),
@@ -79,8 +79,8 @@ def _full_speed(outcome: Outcome) -> dict[str, Any]:
         "events_per_s": round(full.events_per_s),
         "cpu_us": round(1e6 * full.cpu_s_per_event, 3),
         "background_cpu_us": round(1e6 * full.background_cpu_s / full.events, 3),
-        "record_bytes": _per_event(outcome, "record_bytes"),
-        "reply_bytes": _per_event(outcome, "reply_bytes"),
+        "record_bytes": round(full.record_bytes_per_event, 1),
+        "reply_bytes": round(sum(task.reply_bytes for task in full.tasks) / full.events, 1),
         "expiries_per_arrival": _rounded(full.expiries_per_event, 3),
         "tasks": [_task(outcome, task) for task in full.tasks],
     }
@@ -115,13 +115,6 @@ def _single_events(outcome: Outcome) -> dict[str, Any]:
         "cpu_us": _times(1e6, paced.cpu_s_per_event, 1),
         "not_single": paced.not_single,
     }
-
-
-def _per_event(outcome: Outcome, name: str) -> float:
-    """Return a number of all tasks, for each event of the stream."""
-    full = outcome.full_speed
-    total: float = sum(getattr(task, name) for task in full.tasks)
-    return round(total / full.events, 1)
 
 
 def _times(factor: float, value: float | None, digits: int) -> float | None:
