@@ -125,10 +125,11 @@ PEERS_STAMP := .cache/peers/.setup-done
 
 peers-setup: $(PEERS_STAMP)  ## the other engines of bench-peers, in a folder of their own
 
-$(PEERS_STAMP): bench/peers/requirements.lock $(DEMO_STAMP)
-	@echo "Fetching the other engines of bench-peers, 0.4 GB: this takes some minutes."
+$(PEERS_STAMP): bench/peers/requirements.lock bench/peers/jars.lock $(DEMO_STAMP)
+	@echo "Fetching the other engines of bench-peers, 0.5 GB: this takes some minutes."
 	@rm -rf .cache/peers/packages
 	@$(PIP_INSTALL) --require-hashes --no-deps --target .cache/peers/packages -r bench/peers/requirements.lock
+	@$(BIN)/python -m bench.peers.jars
 	@touch $@
 
 # What cannot be fetched is named as not run.
