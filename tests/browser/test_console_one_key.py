@@ -126,11 +126,20 @@ def test_a_key_of_several_fields(shown: Tab, running: Server) -> None:
     assert names(shown) == ["t4"]
 
 
-@pytest.mark.parametrize("text", ["%7B", "7", "[]", '{"kind":"x"}', '{"fields":7}', '{"text":1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("%7B", "7", "[]", "null", '{"kind":"x"}', '{"kind":["all"]}', '{"text":1}', '{"fields":7}'),
+        *('{"fields":null}', '{"fields":{"a":{"toString":1}}}', r'{"fields":{"a":{"\u0000digits":{}}}}'),
+    ],
+)
 def test_an_address_that_has_no_filter(shown: Tab, text: str) -> None:
     shown.open(f"live/payments/{text}")
     shown.sees("The address has no filter that can be read, so all events are shown.")
     assert names(shown) == ["t3", "t2", "t1"]
+    shown.page.get_by_label("Find").fill("T3")
+    shown.sees("1 of 3")
+    shown.misses("The address has no filter")
 
 
 def test_a_masked_key_has_no_last_events(browser: Browser, tmp_path: Path) -> None:
