@@ -1,7 +1,5 @@
 """The peers: how each is started, and which packages it needs."""
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -55,11 +53,3 @@ PEERS: dict[str, Peer] = {
         _flink("flink_rocksdb_tuned", "rocksdb", "tuned"),
     )
 }
-
-
-def java_version() -> str:
-    """Return the version of Java here, or nothing."""
-    if shutil.which("java") is None:
-        return ""
-    shown = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr
-    return shown.split('"')[1] if '"' in shown else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.keeping import Figures
 from bench.peers.catalog import Peer
 from bench.peers.events import (
     BOUNDARY_WINDOW_MS,
@@ -24,8 +25,6 @@ from bench.peers.exact import Comparison, Expected, Values, compared, read_resul
 from bench.peers.process import RunningPeer, Taken
 from bench.peers.protocol import AGGREGATES, Task
 from bench.peers.work import Work
-
-Figures = dict[str, float]
 
 _RUN_SECONDS = 30.0
 _RUN_EVENTS_FLOOR = 1_000
