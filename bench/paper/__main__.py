@@ -19,6 +19,7 @@ from bench.kept_results import FOLDER, known
 from bench.paper.budget import Budget, BudgetError
 from bench.paper.drawing import draw
 from bench.paper.table import text_of
+from bench.paper.topics import figure8
 from bench.paper.warmed import measured
 from bench.paper.windows_work import FIGURES as WINDOW_FIGURES
 from bench.paper.windows_work import NOT_MEASURED
@@ -42,7 +43,9 @@ def _windows(figure: str) -> Experiment:
     return windows
 
 
-EXPERIMENTS: dict[str, Experiment] = {figure: _windows(figure) for figure in WINDOW_FIGURES}
+EXPERIMENTS: dict[str, Experiment] = {figure: _windows(figure) for figure in WINDOW_FIGURES} | {
+    "fig8": figure8,
+}
 
 
 def _case(figure: str) -> Case:

@@ -26,6 +26,20 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "at 240 iterators latencies rise: missed chunks, and garbage collection",
         ),
     ),
+    "fig8": (
+        Claim(
+            "section 5.1",
+            "sum per card over 60 minutes, 500 events/s, runs of 35 minutes, 5 of them left out",
+        ),
+        Claim(
+            "section 5.1.1, figure 8", "Flink 1.11 cannot keep up with 500 events/s with hops of 10 s or less"
+        ),
+        Claim("section 5.1.1, figure 8", "Flink needs hops of a minute or more for 250 ms at p99.9"),
+        Claim(
+            "section 5.1.1, figure 8",
+            "Railgun is faster than Flink with hops of a minute or less",
+        ),
+    ),
     "fig9a": (
         Claim(
             "section 5.2, figure 9a", "windows of 5 minutes to 7 days, 103 fields, 500 events/s, by topics"

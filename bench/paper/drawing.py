@@ -12,6 +12,7 @@ from pathlib import Path
 from bench.kept_results import Results, read
 from bench.pages import circumstances
 from bench.paper.svg import Chart, Line, drawn
+from bench.paper.topics import QUANTILES
 from bench.paper.windows_work import CACHES_BYTES, DEFAULT_CACHE_BYTES, LENGTHS
 from bench.unit_cases import MIB
 
@@ -71,9 +72,35 @@ def _lengths(results: Results) -> list[Chart]:
     ]
 
 
+def _topics(results: Results) -> list[Chart]:
+    shares = {1 / (1 - quantile): quantile for quantile in QUANTILES.values()}
+    names = {share: f"p{quantile * 100:g}" for share, quantile in shares.items()}
+    latencies = [
+        (1 / (1 - quantile), results.figures[f"engine.{key}"])
+        for key, quantile in QUANTILES.items()
+        if f"engine.{key}" in results.figures
+    ]
+    hops = {key: dict(values(results, key)) for key in ("hop_s", "mean_error", "p99_error")}
+    errors = [
+        Line(
+            f"{label}, computed",
+            [(hops["hop_s"][part], 100 * value) for part, value in hops[key].items() if value > 0],
+            dashed=True,
+        )
+        for key, label in (("mean_error", "mean"), ("p99_error", "p99"))
+    ]
+    return [
+        Chart(
+            "Latencies by topics at 500 events/s", "quantile", "ms", [Line("this engine", latencies)], names
+        ),
+        Chart("How much of the exact sum a hopping window lacks", "hop in seconds", "%", errors),
+    ]
+
+
 CHARTS: dict[str, Callable[[Results], Sequence[Chart]]] = {
     "fig9b": _edges,
     "fig9a": _lengths,
+    "fig8": _topics,
 }
 
 

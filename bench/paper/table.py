@@ -13,6 +13,16 @@ from bench.paper.claims import CLAIMS
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "fig9b": ("edges", "p50_ms", "p99_ms", "p999_ms", "events_per_s", "missed_chunks_per_1000"),
+    "fig8": (
+        "p50_ms",
+        "p99_ms",
+        "p999_ms",
+        "p9999_ms",
+        "wrong_share",
+        "mean_error",
+        "p99_error",
+        "greatest_error",
+    ),
     "fig9a": ("p50_ms", "p99_ms", "p999_ms", "p9999_ms", "events_per_s", "filled_events"),
 }
 """The figures that a table has, by the paper's figure. The file has more of them."""

@@ -2,11 +2,16 @@
 
 from xml.etree import ElementTree as ET
 
+import numpy as np
+import pytest
+
 from bench.kept_results import Results
 from bench.paper.claims import CLAIMS
 from bench.paper.drawing import svg_of
+from bench.paper.hops import HOPS_S, Sums
 from bench.paper.svg import Chart, Line, drawn
 from bench.paper.table import text_of
+from bench.paper.topics import QUANTILES
 from bench.paper.windows_work import EDGES, LENGTHS, delays_ms, edges_cases, length_cases
 from railgun.catalog.definitions import parse_definitions
 
@@ -63,3 +68,19 @@ def test_a_chart_escapes_its_texts_and_can_be_empty() -> None:
     assert circles(text) == 2
     assert "a &lt; b" in text
     assert "not measured" in text
+
+
+def test_figure_8_shows_latencies_and_the_errors_of_hops() -> None:
+    found = results("fig8")
+    found.note("engine", "", {key: 1.0 + place for place, key in enumerate(QUANTILES)})
+    for hop_s in HOPS_S:
+        found.note(f"hop_{hop_s}s_computed", "", {"hop_s": float(hop_s), "mean_error": 0.1, "p99_error": 0.2})
+    assert circles(svg_of(found)) == len(QUANTILES) + 2 * len(HOPS_S)
+    assert "| `engine` | 1 | 3 | 4 | 5 |  |" in text_of(found)
+
+
+def test_a_hop_lacks_the_oldest_events() -> None:
+    # A window of 10 ms and hops of 5 ms: at 22 ms the oldest open window began at 15 ms, the exact one at 13 ms.
+    cards = np.array([1, 2, 1, 1, 1], np.int64)
+    sums = Sums(cards, np.array([0, 11, 13, 16, 22], np.int64), np.array([1.0, 1.0, 2.0, 3.0, 5.0]))
+    assert sums.errors(10, 5).tolist() == pytest.approx([0.0, 0.0, 0.2, 0.0])
