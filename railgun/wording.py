@@ -19,6 +19,12 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
+def one_line(text: str, most: int) -> str:
+    """Return a text in one line, cut after so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
 _REMEDIES = {
     errno.ENOENT: "is the path right?",
     errno.EISDIR: "a file belongs here, not a folder",
