@@ -20,6 +20,7 @@ from bench.paper.budget import Budget, BudgetError
 from bench.paper.drawing import draw
 from bench.paper.table import text_of
 from bench.paper.topics import figure8
+from bench.paper.units import figure10
 from bench.paper.warmed import measured
 from bench.paper.windows_work import FIGURES as WINDOW_FIGURES
 from bench.paper.windows_work import NOT_MEASURED
@@ -45,6 +46,7 @@ def _windows(figure: str) -> Experiment:
 
 EXPERIMENTS: dict[str, Experiment] = {figure: _windows(figure) for figure in WINDOW_FIGURES} | {
     "fig8": figure8,
+    "fig10": figure10,
 }
 
 

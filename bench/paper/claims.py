@@ -40,6 +40,13 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "Railgun is faster than Flink with hops of a minute or less",
         ),
     ),
+    "fig10": (
+        Claim(
+            "section 5.3", "one node of 8 units and 16 virtual cores: 25,000 events/s within 250 ms at p99.9"
+        ),
+        Claim("section 5.3.1, figure 10", "35 nodes: 750,000 events/s, where a slight loss begins"),
+        Claim("section 5.3.1, figure 10", "50 nodes: 1,000,000 events/s, 20,000 for each node"),
+    ),
     "fig9a": (
         Claim(
             "section 5.2, figure 9a", "windows of 5 minutes to 7 days, 103 fields, 500 events/s, by topics"
@@ -50,3 +57,6 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
     ),
 }
+
+PAPER_RATES = ((1.0, 25_000.0), (35.0, 750_000.0), (50.0, 1_000_000.0))
+"""Nodes and events/s that section 5.3 states."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.kept_results import Results, read
 from bench.pages import circumstances
+from bench.paper.claims import PAPER_RATES
 from bench.paper.svg import Chart, Line, drawn
 from bench.paper.topics import QUANTILES
 from bench.paper.windows_work import CACHES_BYTES, DEFAULT_CACHE_BYTES, LENGTHS
@@ -97,10 +98,31 @@ def _topics(results: Results) -> list[Chart]:
     ]
 
 
+def _nodes(results: Results) -> list[Chart]:
+    nodes = dict(values(results, "nodes"))
+    rates = [(nodes[part], value) for part, value in values(results, "computed_events_per_s")]
+    costs = [
+        Line(
+            f"{who}, {how}",
+            [(results.figures[f"{part}.units"], value) for part, value in values(results, f"{how}_{who}_us")],
+        )
+        for who in ("frontend", "unit", "broker")
+        for how in ("bulk", "steady")
+    ]
+    paper = Line("the paper's own", PAPER_RATES, dashed=True)
+    return [
+        Chart("Processor time of an event", "units", "µs", costs),
+        Chart(
+            "Computed, not measured", "nodes", "events/s", [Line("computed here", rates, dashed=True), paper]
+        ),
+    ]
+
+
 CHARTS: dict[str, Callable[[Results], Sequence[Chart]]] = {
     "fig9b": _edges,
     "fig9a": _lengths,
     "fig8": _topics,
+    "fig10": _nodes,
 }
 
 

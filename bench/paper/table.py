@@ -23,6 +23,15 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "p99_error",
         "greatest_error",
     ),
+    "fig10": (
+        "bulk_frontend_us",
+        "bulk_unit_us",
+        "bulk_broker_us",
+        "bulk_events_per_s",
+        "steady_p999_ms",
+        "computed_events_per_s",
+        "computed_broker_cores",
+    ),
     "fig9a": ("p50_ms", "p99_ms", "p999_ms", "p9999_ms", "events_per_s", "filled_events"),
 }
 """The figures that a table has, by the paper's figure. The file has more of them."""

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from bench.kept_results import Results
-from bench.paper.claims import CLAIMS
+from bench.paper.claims import CLAIMS, PAPER_RATES
 from bench.paper.drawing import svg_of
 from bench.paper.hops import HOPS_S, Sums
+from bench.paper.many_nodes import NODES, Costs, computed
 from bench.paper.svg import Chart, Line, drawn
 from bench.paper.table import text_of
 from bench.paper.topics import QUANTILES
@@ -84,3 +85,24 @@ def test_a_hop_lacks_the_oldest_events() -> None:
     cards = np.array([1, 2, 1, 1, 1], np.int64)
     sums = Sums(cards, np.array([0, 11, 13, 16, 22], np.int64), np.array([1.0, 1.0, 2.0, 3.0, 5.0]))
     assert sums.errors(10, 5).tolist() == pytest.approx([0.0, 0.0, 0.2, 0.0])
+
+
+def test_figure_10_is_computed_from_the_costs_of_one_unit() -> None:
+    one = computed(Costs(frontend_us=100.0, unit_us=50.0, broker_us=20.0), 1)
+    assert one["computed_events_per_s_of_units"] == 8 * 20_000
+    assert one["computed_events_per_s"] == one["computed_events_per_s_of_frontends"] == 8 * 10_000
+    assert one["computed_broker_cores"] == 1.6
+    fifty = computed(Costs(100.0, 50.0, 20.0), 50)
+    assert fifty["computed_events_per_s"] == 50 * one["computed_events_per_s"]
+
+
+def test_figure_10_says_what_is_computed() -> None:
+    found = results("fig10")
+    found.note("units_1", "", {"units": 1.0, "bulk_unit_us": 50.0, "steady_unit_us": 90.0})
+    for nodes in NODES:
+        found.note(f"nodes_{nodes}_computed", "", computed(Costs(100.0, 50.0, 20.0), nodes))
+    text = svg_of(found)
+    assert circles(text) == 2 + len(NODES) + len(PAPER_RATES)
+    assert "Computed, not measured" in text
+    assert "the paper's own" in text
+    assert "| `nodes_50_computed` |" in text_of(found)
