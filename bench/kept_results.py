@@ -52,9 +52,11 @@ class Results:
         """Whether something has been measured, of this version."""
         return self.runs.get(what, {}).get("version") == version
 
-    def note(self, what: str, version: str, figures: dict[str, float]) -> None:
-        """Take figures over in place of what was known."""
+    def note(self, what: str, version: str, figures: dict[str, float], stopped: str | None = None) -> None:
+        """Take figures over in place of what was known. stopped: why they are those of a part of the work."""
         self._forget(what)
+        if stopped is not None:
+            self.not_run[what] = stopped
         self.figures |= {f"{what}.{key}": value for key, value in figures.items()}
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         load = round(os.getloadavg()[0], 2)

@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from itertools import pairwise
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -11,6 +12,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def counted(number: int, noun: str, nouns: str = "") -> str:
     """Return a number with its noun: `1 chunk`, `12,345 chunks`. nouns: the plural, if it is not `noun` with an s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
+
+
+def number_text(number: float) -> str:
+    """Return a number as people write it: `1,234,567`, `12.35`, `0.00001`; whole from 1,000 on, else of four digits."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{Decimal(f'{number:.4g}'):,f}"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

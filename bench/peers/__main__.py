@@ -12,7 +12,7 @@ import sys
 
 from bench.command_line import Case, measure
 from bench.kept_results import FOLDER
-from bench.peers.catalog import OURS, PEERS, Peer
+from bench.peers.catalog import PEERS, Peer, beside
 from bench.peers.kept_run import KeptRun
 from bench.peers.work import WORKS
 from bench.report import Report
@@ -26,7 +26,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _case(peer: Peer) -> Case:
     def case(report: Report) -> None:
         works = [WORKS[name].scaled(report.scale) for name in report.options.work or WORKS]
-        KeptRun(report, FOLDER, [PEERS[name] for name in OURS], report.options.again).measure(peer, works)
+        KeptRun(report, FOLDER, beside(peer), report.options.again).measure(peer, works)
 
     return case
 
