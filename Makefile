@@ -124,12 +124,12 @@ bench-failover: setup kernels  ## how long answers are away when nodes are kille
 PEERS_STAMP := .cache/peers/.setup-done
 
 peers-setup: $(PEERS_STAMP)  ## the other engines of bench-peers, in a folder of their own
+	@$(BIN)/python -m bench.peers.jars
 
-$(PEERS_STAMP): bench/peers/requirements.lock bench/peers/jars.lock $(DEMO_STAMP)
+$(PEERS_STAMP): bench/peers/requirements.lock $(DEMO_STAMP)
 	@echo "Fetching the other engines of bench-peers, 0.5 GB: this takes some minutes."
 	@rm -rf .cache/peers/packages
 	@$(PIP_INSTALL) --require-hashes --no-deps --target .cache/peers/packages -r bench/peers/requirements.lock
-	@$(BIN)/python -m bench.peers.jars
 	@touch $@
 
 # What cannot be fetched is named as not run.
