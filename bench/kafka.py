@@ -22,7 +22,7 @@ from bench.command_line import measure
 from bench.report import Report
 from bench.unit_cases import THROUGHPUT
 from bench.unit_task import WarmTask
-from railgun.broker.local import LocalBroker
+from railgun.broker.local import LocalBroker, Status
 from railgun.messaging.errors import TransportFullError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -38,14 +38,21 @@ _RATES = ("write_250", "read_250", "task_topic", "task_topic_per_cpu")
 
 
 @contextmanager
-def running_broker() -> Iterator[str]:
-    """Yield the address of an empty broker, which ends with the block."""
+def running_local_broker() -> Iterator[Status]:
+    """Yield the address and process id of an empty broker, which ends with the block."""
     with tempfile.TemporaryDirectory(prefix="railgun-bench-kafka-") as folder:
         broker = LocalBroker(Path(folder))
         try:
-            yield broker.start(0, lambda line: print(line, file=sys.stderr)).address
+            yield broker.start(0, lambda line: print(line, file=sys.stderr))
         finally:
             broker.stop()
+
+
+@contextmanager
+def running_broker() -> Iterator[str]:
+    """Yield the address of an empty broker, which ends with the block."""
+    with running_local_broker() as status:
+        yield status.address
 
 
 def write_blocks(log: Transport, where: TopicPartition, blocks: Iterator[Records]) -> None:

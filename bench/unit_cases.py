@@ -20,7 +20,7 @@ retention = "forever"
 [streams.payments.fields]
 """
 _THREE = "count(*) AS c{n}, sum(amount) AS s{n}, avg(amount) AS a{n}"
-_ROW_BYTES = 9 * 8
+ROW_BYTES = 9 * 8
 
 
 def _windows(over: list[str], select: str, fields: int, lateness: str) -> str:
@@ -120,7 +120,7 @@ THROUGHPUT: dict[str, Workload] = {
         5_000_000,
         _payments(cards=10_000_000, card_exponent=0.0),
         200_000,
-        limits={"row_cache_bytes": 200_000 * _ROW_BYTES * 2, "block_cache_bytes": 256 * MIB},
+        limits={"row_cache_bytes": 200_000 * ROW_BYTES * 2, "block_cache_bytes": 256 * MIB},
         shrinks=True,
     ),
 }

@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from itertools import pairwise
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -13,10 +14,21 @@ def counted(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
 
 
+def number_text(number: float) -> str:
+    """Return a number as people write it: `1,234,567`, `12.35`, `0.00001`; whole from 1,000 on, else of four digits."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{Decimal(f'{number:.4g}'):,f}"
+
+
 def listed(names: Sequence[str], most: int = 5) -> str:
     """Return the first of some names, and how many more there are: `a, b and 7 more`. most: the most names to show."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def one_line(text: str, most: int) -> str:
+    """Return a text in one line, cut after so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 _REMEDIES = {

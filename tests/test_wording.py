@@ -1,10 +1,10 @@
-"""How errors of the system are put into words."""
+"""How numbers and errors of the system are put into words."""
 
 import errno
 
 import pytest
 
-from railgun.wording import error_text
+from railgun.wording import error_text, number_text
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,19 @@ from railgun.wording import error_text
 )
 def test_errors_of_the_system_have_their_place_and_a_remedy(error: Exception, text: str) -> None:
     assert error_text(error) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (1e6, "1,000,000"),
+        (1_234_567.8, "1,234,568"),
+        (999.96, "1,000"),
+        (12.3456, "12.35"),
+        (20.0, "20"),
+        (0.00001, "0.00001"),
+        (0.0, "0"),
+    ],
+)
+def test_numbers_are_written_as_people_write_them(number: float, text: str) -> None:
+    assert number_text(number) == text

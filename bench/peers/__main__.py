@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from bench.command_line import Case, measure
-from bench.peers.catalog import OURS, PEERS, Peer
+from bench.peers.catalog import PEERS, Peer, beside
 from bench.peers.kept_run import KeptRun
 from bench.peers.results import FOLDER
 from bench.peers.work import WORKS
@@ -26,7 +26,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _case(peer: Peer) -> Case:
     def case(report: Report) -> None:
         works = [WORKS[name].scaled(report.scale) for name in report.options.work or WORKS]
-        KeptRun(report, FOLDER, [PEERS[name] for name in OURS], report.options.again).measure(peer, works)
+        KeptRun(report, FOLDER, beside(peer), report.options.again).measure(peer, works)
 
     return case
 

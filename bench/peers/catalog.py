@@ -4,12 +4,15 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from bench.peers import flink_over
+from bench.peers import flink_over, jars, kafka_streams
 from bench.peers.packages import lacking, pinned
 
 OURS = ("railgun_unit", "railgun_engine")
 """This engine, which is measured beside every peer: one task alone, and as a library with JSON in and out."""
+OURS_ON_BROKER = ("railgun_topics",)
+"""This engine from topic to topic, which is measured beside every peer on a broker instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,9 @@ class Peer:
 
     module, arguments: `python -m module arguments TASK` is its process.  package: that it needs, if any.  batch: it
     processes the whole file each time.  missing: returns why it cannot run here, or None.
+
+    on_broker: reads and writes topics.  answers_each_window: has a record for each window of an event there, not one.
+    pinned_version: where it is not a package's.
     """
 
     name: str
@@ -26,11 +32,14 @@ class Peer:
     package: str | None = None
     batch: bool = False
     missing: Callable[[], str | None] = lambda: None
+    on_broker: bool = False
+    answers_each_window: bool = False
+    pinned_version: str = ""
 
     @property
     def version(self) -> str:
         """The version that is pinned, or nothing."""
-        return pinned(self.package) if self.package else ""
+        return pinned(self.package) if self.package else self.pinned_version
 
 
 def _packaged(name: str, module: str, package: str) -> Peer:
@@ -40,6 +49,22 @@ def _packaged(name: str, module: str, package: str) -> Peer:
 def _flink(name: str, backend: str, setup: str) -> Peer:
     arguments, package = (backend, setup), flink_over.PACKAGE
     return Peer(name, "bench.peers.flink_over", arguments, package, missing=flink_over.missing)
+
+
+def _on_broker(name: str, **how: Any) -> Peer:
+    return Peer(name, f"bench.peers.{name}", on_broker=True, **how)
+
+
+def _streams(name: str, setup: str) -> Peer:
+    return Peer(
+        name,
+        "bench.peers.kafka_streams",
+        (setup,),
+        missing=kafka_streams.missing,
+        on_broker=True,
+        answers_each_window=True,
+        pinned_version=jars.STREAMS_VERSION,
+    )
 
 
 PEERS: dict[str, Peer] = {
@@ -53,8 +78,23 @@ PEERS: dict[str, Peer] = {
         _flink("flink_heap_tuned", "hashmap", "tuned"),
         _flink("flink_rocksdb", "rocksdb", "vanilla"),
         _flink("flink_rocksdb_tuned", "rocksdb", "tuned"),
+        *(_on_broker(name) for name in OURS_ON_BROKER),
+        _on_broker("consumer_deque"),
+        _streams("kafka_streams", "vanilla"),
+        _streams("kafka_streams_tuned", "tuned"),
+        _on_broker(
+            "quix_sliding",
+            package="quixstreams",
+            missing=lambda: lacking("quixstreams"),
+            answers_each_window=True,
+        ),
     )
 }
+
+
+def beside(peer: Peer) -> list[Peer]:
+    """Return those of this engine that a peer is measured beside."""
+    return [PEERS[name] for name in (OURS_ON_BROKER if peer.on_broker else OURS)]
 
 
 def java_version() -> str:

@@ -2,9 +2,10 @@
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from bench.peers.protocol import Task, serve
+from bench.peers.protocol import Task, WindowValues, serve
 
 
 class _Window:
@@ -17,14 +18,38 @@ class _Window:
         self.sum = 0.0
 
 
-class DictDeque:
+class Cards:
     """One deque for each card and window."""
 
+    def __init__(self, windows_ms: Sequence[int]) -> None:
+        self._windows_ms = windows_ms
+        self._cards: dict[str, list[_Window]] = {}
+
+    def add(self, event: dict[str, Any]) -> list[WindowValues]:
+        """Take an event, and return the values of its card's windows."""
+        time_ms, amount = event["ts"], event["amount"]
+        windows = self._cards.get(event["card"])
+        if windows is None:
+            windows = self._cards[event["card"]] = [_Window() for _ in self._windows_ms]
+        found = []
+        for window, window_ms in zip(windows, self._windows_ms, strict=True):
+            amounts = window.amounts
+            while amounts and amounts[0][0] <= time_ms - window_ms:
+                window.sum -= amounts.popleft()[1]
+            amounts.append((time_ms, amount))
+            window.sum += amount
+            count = len(amounts)
+            found.append((count, window.sum, window.sum / count))
+        return found
+
+
+class DictDeque:
+    """Reads the events and writes the results of a task."""
+
     def __init__(self, task: Task) -> None:
-        self._windows_ms = task.windows_ms
+        self._cards = Cards(task.windows_ms)
         self._events = task.events.open("rb")
         self._results = task.results.open("w", encoding="utf-8")
-        self._cards: dict[str, list[_Window]] = {}
 
     def prepare(self, events: int) -> Callable[[], None]:
         """Return what processes the next events."""
@@ -43,19 +68,8 @@ class DictDeque:
 
     def _take(self, line: bytes) -> None:
         event = json.loads(line)
-        time_ms, amount = event["ts"], event["amount"]
-        windows = self._cards.get(event["card"])
-        if windows is None:
-            windows = self._cards[event["card"]] = [_Window() for _ in self._windows_ms]
         found = [event["tx_id"]]
-        for window, window_ms in zip(windows, self._windows_ms, strict=True):
-            amounts = window.amounts
-            while amounts and amounts[0][0] <= time_ms - window_ms:
-                window.sum -= amounts.popleft()[1]
-            amounts.append((time_ms, amount))
-            window.sum += amount
-            count = len(amounts)
-            found.append(f"{count},{window.sum!r},{window.sum / count!r}")
+        found += [f"{count},{total!r},{average!r}" for count, total, average in self._cards.add(event)]
         self._results.write(",".join(found) + "\n")
 
 

@@ -6,18 +6,16 @@ The Java program beside it (flink/OverRange.java) takes this process's place.
 """
 
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+from bench.peers.java import compiled, missing_jdk
 from bench.peers.packages import FOLDER, lacking
 from bench.peers.protocol import Task
 
 PACKAGE = "apache-flink-libraries"
 _SOURCE = Path(__file__).resolve().parent / "flink" / "OverRange.java"
-_CLASSES = FOLDER.parent / "classes"
-_JARS = FOLDER / "pyflink" / "lib"
+_JARS = f"{FOLDER}/pyflink/lib/*"
 _HEAP = "-Xmx3g"
 # Flink's own serializers and shutdown reach into these packages of Java 17.
 _OPENED = [
@@ -51,31 +49,18 @@ _SETUPS = {
 
 def missing() -> str | None:
     """Return why Flink cannot run here, or None."""
-    for command in ("java", "javac"):
-        if shutil.which(command) is None:
-            return f"{command} is not installed: a JDK 17 is needed"
-    return lacking(PACKAGE)
-
-
-def compile_program() -> None:
-    """Compile the Java program, unless that was done since it was changed. Raises CalledProcessError."""
-    made = _CLASSES / "OverRange.class"
-    if made.is_file() and made.stat().st_mtime > _SOURCE.stat().st_mtime:
-        return
-    _CLASSES.mkdir(parents=True, exist_ok=True)
-    command = ["javac", "-nowarn", "-cp", f"{_JARS}/*", "-d", str(_CLASSES), str(_SOURCE)]
-    subprocess.run(command, check=True, stdout=sys.stderr)
+    return missing_jdk() or lacking(PACKAGE)
 
 
 def main(backend: str, setup: str, text: str) -> None:
     """Become the Java program."""
-    compile_program()
+    classes = compiled(_SOURCE, _JARS)
     task = Task.of_text(text)
     folders = {"state.backend.rocksdb.localdir": str(task.folder), "io.tmp.dirs": str(task.folder)}
     settings = {"state.backend.type": backend, **folders, **_SETUPS[setup]}
     command = ["java", _HEAP, *(f"--add-opens={each}=ALL-UNNAMED" for each in _OPENED)]
     command += [f"-Dflink.{key}={value}" for key, value in settings.items()]
-    command += ["-cp", f"{_CLASSES}:{_JARS}/*", "OverRange"]
+    command += ["-cp", f"{classes}:{_JARS}", "OverRange"]
     command += [str(task.events), str(task.results), str(task.disorder_ms), *map(str, task.windows_ms)]
     os.execvp("java", command)
 

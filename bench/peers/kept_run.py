@@ -9,6 +9,7 @@ from bench.children import ChildFailedError
 from bench.peers.catalog import Peer
 from bench.peers.measuring import (
     Figures,
+    TooSlowError,
     WrongValuesError,
     boundary_shift_ms,
     disorder,
@@ -54,16 +55,21 @@ class KeptRun:
         return int(self._kept.figures[f"{peer.name}.{_SHIFT}"])
 
     def _attempt(self, what: str, peer: Peer, measuring: Callable[[], Figures]) -> bool:
-        """Measure something unless it is known, and print its figures. Returns whether there are any."""
+        """Measure something unless it is known, and print its figures. Returns whether there are any.
+
+        Those of a peer that was too slow are of what it did until it was stopped, and it is named as not run.
+        """
         if not self._again and self._kept.has(what, peer.version):
             print(f"{what}: known already", flush=True)
             return True
         try:
-            figures = measuring()
+            figures, why = measuring(), None
+        except TooSlowError as error:
+            figures, why = error.figures, str(error)
         except (ChildFailedError, WrongValuesError) as error:
             self._skip(what, str(error))
             return False
-        self._kept.note(what, peer.version, figures)
+        self._kept.note(what, peer.version, figures, why)
         self._kept.write(self._folder)
         for key, value in figures.items():
             print(f"{what + '.' + key:56}{value:>16,.6g}", flush=True)

@@ -21,13 +21,14 @@ from bench.peers.events import (
     write_lines,
 )
 from bench.peers.exact import Comparison, Expected, Values, compared, read_results
-from bench.peers.process import RunningPeer, Taken
+from bench.peers.on_broker import Broker, RunningOnBroker, broker_if
+from bench.peers.process import Running, RunningPeer, Taken
 from bench.peers.protocol import AGGREGATES, Task
 from bench.peers.work import Work
 
 Figures = dict[str, float]
 
-_RUN_SECONDS = 30.0
+_RUN_SECONDS, _RUN_SECONDS_ON_BROKER = 30.0, 15.0
 _RUN_EVENTS_FLOOR = 1_000
 _COMPARED_CARDS = 50
 _COMPARED_EVENTS = 500
@@ -35,6 +36,29 @@ _COMPARED_EVENTS = 500
 
 class WrongValuesError(Exception):
     """A peer's values are not the exact ones, so its speed says nothing."""
+
+
+class TooSlowError(Exception):
+    """A peer on a broker was stopped before its windows were full. figures: of what it did until then."""
+
+    def __init__(self, why: str, figures: Figures) -> None:
+        super().__init__(why)
+        self.figures = figures
+
+
+def _started(peer: Peer, task: Task, broker: Broker | None) -> Running:
+    if broker is None:
+        return RunningPeer(peer.module, peer.arguments, task)
+    records = len(task.windows_ms) if peer.answers_each_window else 1
+    return RunningOnBroker(peer.module, peer.arguments, task, broker, records)
+
+
+def _task(
+    peer: Peer, folder: Path, windows_ms: tuple[int, ...], disorder_ms: int, broker: Broker | None
+) -> Task:
+    address = "" if broker is None else broker.address
+    files = folder / "events.ndjson", folder / "results.csv"
+    return Task(*files, windows_ms, disorder_ms, folder, address, peer.name)
 
 
 @contextmanager
@@ -46,10 +70,10 @@ def _folder() -> Iterator[Path]:
 def _results(peer: Peer, made: list[Any], windows_ms: tuple[int, ...], disorder_ms: int) -> dict[str, Values]:
     """Have a peer process a few events, and return all its results."""
     events = Events.of(made)
-    with _folder() as folder:
-        task = Task(folder / "events.ndjson", folder / "results.csv", windows_ms, disorder_ms, folder)
+    with _folder() as folder, broker_if(peer.on_broker) as broker:
+        task = _task(peer, folder, windows_ms, disorder_ms, broker)
         write_lines(made, task.events)
-        with RunningPeer(peer.module, peer.arguments, task) as running:
+        with _started(peer, task, broker) as running:
             running.take(len(events))
         return read_results(task.results, events.ids)
 
@@ -92,10 +116,11 @@ def _exact(events: Events, places: Any, values: Callable[[int], Values]) -> dict
 
 
 class WarmPeer:
-    """A peer whose window is full of a work's events. To be used in a `with` statement."""
+    """A peer whose window is full of a work's events. To be used in a `with` statement. Raises TooSlowError there."""
 
-    def __init__(self, peer: Peer, work: Work, runs: int, shift_ms: int) -> None:
+    def __init__(self, peer: Peer, work: Work, runs: int, shift_ms: int, broker: Broker | None) -> None:
         self._peer, self._work, self._shift_ms = peer, work, shift_ms
+        self._broker = broker if peer.on_broker else None
         self._events = work.held + work.measured * (1 if peer.batch else runs)
         self._stack = ExitStack()
 
@@ -103,12 +128,15 @@ class WarmPeer:
         with ExitStack() as stack:
             folder = stack.enter_context(_folder())
             windows_ms = tuple(window_ms - self._shift_ms for window_ms in self._work.windows_ms)
-            self._task = Task(folder / "events.ndjson", folder / "results.csv", windows_ms, 0, folder)
+            self._task = _task(self._peer, folder, windows_ms, 0, self._broker)
             self._made = first_of(in_order(self._work), self._events)
             write_lines(self._made, self._task.events)
             peer = self._peer
-            self._running = stack.enter_context(RunningPeer(peer.module, peer.arguments, self._task))
+            self._running: Running = stack.enter_context(_started(peer, self._task, self._broker))
             self._warmed = self._running.take(self._events if peer.batch else self._work.held)
+            # Its first event is part of its start.
+            if peer.on_broker and self._warmed.events < self._work.held - 1:
+                raise self._too_slow()
             self._taken = self._warmed.events
             self._stack = stack.pop_all()
         return self
@@ -120,10 +148,17 @@ class WarmPeer:
         """Process as many events as are measured, or fewer if they would take long."""
         if self._peer.batch:
             return self._running.take(self._events)
-        quick = int(self._warmed.events / self._warmed.seconds * _RUN_SECONDS)
-        events = min(self._work.measured, max(quick, _RUN_EVENTS_FLOOR))
-        self._taken += events
-        return self._running.take(events)
+        seconds = _RUN_SECONDS_ON_BROKER if self._peer.on_broker else _RUN_SECONDS
+        quick = int(self._warmed.events / self._warmed.seconds * seconds)
+        taken = self._running.take(min(self._work.measured, max(quick, _RUN_EVENTS_FLOOR)))
+        self._taken += taken.events
+        return taken
+
+    def _too_slow(self) -> TooSlowError:
+        found, warmed = _figures([self._warmed]), self._warmed
+        why = f"{self._peer.name} filled its windows at {found['events_per_s']:,.0f} events/s: stopped after "
+        why += f"{warmed.seconds:.0f} s, with {warmed.events:,} of {self._work.held:,} events"
+        return TooSlowError(why, {f"filling_{key}": value for key, value in found.items()})
 
     def comparison(self) -> Comparison:
         """Compare the results of some cards, from where the window was full, and end the process."""
@@ -139,14 +174,16 @@ class WarmPeer:
 def measured(peers: Sequence[Peer], work: Work, runs: int, shifts_ms: Mapping[str, int]) -> Figures:
     """Measure peers in turn, and return the figures of the first, with its ratios to the others.
 
-    shifts_ms: by name, as `boundary_shift_ms` has found them.  Raises ChildFailedError, WrongValuesError.
+    shifts_ms: by name, as `boundary_shift_ms` has found them.  Raises ChildFailedError, WrongValuesError, TooSlowError.
     """
     by_name = {peer.name: peer for peer in peers}
     name, *others = names = list(by_name)
     taken: dict[str, list[Taken]] = {each: [] for each in names}
     with ExitStack() as stack:
+        broker = stack.enter_context(broker_if(any(peer.on_broker for peer in peers)))
         warm = {
-            each: stack.enter_context(WarmPeer(by_name[each], work, runs, shifts_ms[each])) for each in names
+            each: stack.enter_context(WarmPeer(by_name[each], work, runs, shifts_ms[each], broker))
+            for each in names
         }
         for run in range(runs):
             first = run % len(names)
@@ -181,12 +218,19 @@ def _cpu_s(taken: Taken) -> float:
 
 
 def _figures(taken: list[Taken]) -> Figures:
+    of_broker = {
+        "broker_cpu_us_per_event": statistics.median(each.broker_cpu_s / each.events for each in taken) * 1e6,
+        "broker_written_bytes_per_event": statistics.median(
+            each.broker_written_bytes / each.events for each in taken
+        ),
+    }
     return {
         **_spread("events_per_s", [each.events / each.seconds for each in taken]),
         **_spread("cpu_us_per_event", [_cpu_s(each) * 1e6 for each in taken]),
         "written_bytes_per_event": statistics.median(each.written_bytes / each.events for each in taken),
         "rss_mib": max(each.resident_bytes for each in taken) / 2**20,
         "measured_events": taken[0].events,
+        **(of_broker if of_broker["broker_cpu_us_per_event"] else {}),
     }
 
 

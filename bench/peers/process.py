@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import psutil
 
@@ -16,8 +16,8 @@ from bench.peers.protocol import Task
 class Taken:
     """What some events took.
 
-    cpu_s: of all processes of the system, all threads.  written_bytes: what they wrote to files, by their calls.
-    resident_bytes: their memory at the end.
+    cpu_s: of all processes of the system, all threads.  written_bytes: what they wrote to files.
+    resident_bytes: their memory at the end.  broker_cpu_s, broker_written_bytes: of the broker, if there is one.
     """
 
     events: int
@@ -25,13 +25,34 @@ class Taken:
     cpu_s: float
     written_bytes: int
     resident_bytes: int
+    broker_cpu_s: float = 0.0
+    broker_written_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Usage:
+class Usage:
+    """What some processes have used so far.
+
+    written_bytes: by their calls, to sockets too in Java.  stored_bytes: of pages of files; none of those in memory.
+    """
+
     cpu_s: float = 0.0
     written_bytes: int = 0
+    stored_bytes: int = 0
     resident_bytes: int = 0
+
+
+class Running(Protocol):
+    """A peer that runs, however it gets its events. Leaving the `with` block ends it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def take(self, events: int) -> Taken:
+        """Have it process the next events. Raises ChildFailedError."""
 
 
 class RunningPeer:
@@ -52,9 +73,9 @@ class RunningPeer:
         """Have it process the next events. Raises ChildFailedError."""
         self._child.tell(str(events))
         self._child.answer()
-        before, begun = self._usage(), time.perf_counter()
+        before, begun = usage_of(self._child.process.pid), time.perf_counter()
         self._child.ask()
-        seconds, after = time.perf_counter() - begun, self._usage()
+        seconds, after = time.perf_counter() - begun, usage_of(self._child.process.pid)
         return Taken(
             events,
             seconds,
@@ -63,17 +84,20 @@ class RunningPeer:
             after.resident_bytes,
         )
 
-    def _usage(self) -> _Usage:
-        """Add up what the process and those that it started have used so far."""
-        root = psutil.Process(self._child.process.pid)
-        cpu_s, written, resident = 0.0, 0, 0
-        for process in (root, *root.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess, OSError):
-                times = process.cpu_times()
-                cpu_s += _cpu_s(process.pid) + times.children_user + times.children_system
-                written += process.io_counters().write_chars
-                resident += process.memory_info().rss
-        return _Usage(cpu_s, written, resident)
+
+def usage_of(pid: int) -> Usage:
+    """Add up what a process and those that it started have used so far."""
+    root = psutil.Process(pid)
+    cpu_s, written, stored, resident = 0.0, 0, 0, 0
+    for process in (root, *root.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess, OSError):
+            times = process.cpu_times()
+            cpu_s += _cpu_s(process.pid) + times.children_user + times.children_system
+            counters = process.io_counters()
+            written += counters.write_chars
+            stored += counters.write_bytes
+            resident += process.memory_info().rss
+    return Usage(cpu_s, written, stored, resident)
 
 
 def _cpu_s(pid: int) -> float:

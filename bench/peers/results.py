@@ -28,6 +28,7 @@ def machine() -> dict[str, Any]:
 class Results:
     """What is known of one set of parameters on one machine.
 
+    bench: whose they are; the file's name begins with it.
     figures: by "peer.figure" and "peer.work.figure", numbers alone.  not_run: why, by "peer" or "peer.work".
     runs: by the same, when and at which load it was measured, the peer's version, and the commit of this engine.
     """
@@ -37,14 +38,17 @@ class Results:
     figures: dict[str, float] = field(default_factory=dict)
     not_run: dict[str, str] = field(default_factory=dict)
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    bench: str = "peers"
 
     def has(self, what: str, version: str) -> bool:
         """Whether something has been measured, of this version."""
         return self.runs.get(what, {}).get("version") == version
 
-    def note(self, what: str, version: str, figures: dict[str, float]) -> None:
-        """Take figures over in place of what was known."""
+    def note(self, what: str, version: str, figures: dict[str, float], stopped: str | None = None) -> None:
+        """Take figures over in place of what was known. stopped: why they are those of a part of the work."""
         self._forget(what)
+        if stopped is not None:
+            self.not_run[what] = stopped
         self.figures |= {f"{what}.{key}": value for key, value in figures.items()}
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         load = round(os.getloadavg()[0], 2)
@@ -66,13 +70,13 @@ class Results:
     def name(self) -> str:
         """The file's name, by the parameters and the machine."""
         described = json.dumps([self.parameters, self.machine], sort_keys=True).encode()
-        return f"peers-{hashlib.sha256(described).hexdigest()[:_DIGEST_CHARACTERS]}.json"
+        return f"{self.bench}-{hashlib.sha256(described).hexdigest()[:_DIGEST_CHARACTERS]}.json"
 
     def write(self, folder: Path) -> None:
         """Write the file, all of it or nothing."""
         folder.mkdir(parents=True, exist_ok=True)
         written = {
-            "bench": "peers",
+            "bench": self.bench,
             "parameters": self.parameters,
             "machine": self.machine,
             "figures": self.figures,
@@ -87,11 +91,11 @@ class Results:
 def read(path: Path) -> Results:
     """Read a file that `write` made."""
     read_ = json.loads(path.read_text(encoding="utf-8"))
-    return Results(*(read_[key] for key in ("parameters", "machine", "figures", "not_run", "runs")))
+    return Results(*(read_[key] for key in ("parameters", "machine", "figures", "not_run", "runs", "bench")))
 
 
-def known(parameters: dict[str, Any], folder: Path) -> Results:
+def known(parameters: dict[str, Any], folder: Path, bench: str = "peers") -> Results:
     """Return what is known of these parameters on this machine, be it nothing."""
-    found = Results(parameters, machine())
+    found = Results(parameters, machine(), bench=bench)
     path = folder / found.name
     return read(path) if path.is_file() else found

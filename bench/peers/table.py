@@ -10,23 +10,23 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.peers.catalog import OURS, PEERS
+from bench.peers.catalog import OURS, OURS_ON_BROKER, PEERS
 from bench.peers.results import FOLDER, TREE, Results, read
 from bench.peers.work import WORKS
 
 BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
 NOTHING = "No run is kept here yet.\n"
-_SPEED = (
-    "work",
-    "system",
-    "events/s",
-    "processor µs",
-    "bytes written",
-    "MiB",
-    *(f"{name.removeprefix('railgun_')} over it" for name in OURS),
-    "exact",
-)
+
+
+def _over(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name.removeprefix('railgun_')} over it" for name in names)
+
+
+_USED = ("work", "system", "events/s", "processor µs", "bytes written", "MiB")
+_SPEED = (*_USED, *_over(OURS), "exact")
+_ON_BROKER = (*_USED, "broker's µs", "broker's bytes", *_over(OURS_ON_BROKER), "exact")
 _DISORDER = ("system", "w is told as", "answered", "right on arrival", "right in the end")
+_BROKERS = ("broker_cpu_us_per_event", "broker_written_bytes_per_event")
 _DIGITS = 3
 
 
@@ -35,7 +35,9 @@ def tables(results: Results) -> str:
     lines = [
         _circumstances(results),
         "",
-        *_table(_SPEED, _speed_rows(results)),
+        *_table(_SPEED, _speed_rows(results, OURS, ())),
+        "",
+        *_table(_ON_BROKER, _speed_rows(results, OURS_ON_BROKER, _BROKERS)),
         "",
         *_table(_DISORDER, _disorder_rows(results)),
     ]
@@ -76,11 +78,12 @@ def _table(head: tuple[str, ...], rows: Iterator[list[str]]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def _speed_rows(results: Results) -> Iterator[list[str]]:
+def _speed_rows(results: Results, ours: tuple[str, ...], more: tuple[str, ...]) -> Iterator[list[str]]:
+    """Yield the rows of peers that are measured beside some of this engine. more: figures that these have."""
     for work in WORKS:
-        for peer in PEERS:
-            found = _Found(results, f"{peer}.{work}")
-            if not found:
+        for peer in PEERS.values():
+            found = _Found(results, f"{peer.name}.{work}")
+            if not found.is_whole or peer.on_broker != (ours == OURS_ON_BROKER):
                 continue
             yield [
                 work,
@@ -89,7 +92,8 @@ def _speed_rows(results: Results) -> Iterator[list[str]]:
                 found.number("cpu_us_per_event"),
                 found.number("written_bytes_per_event"),
                 found.number("rss_mib"),
-                *("" if peer in OURS else found.ratio(f"{ours}_over") for ours in OURS),
+                *map(found.number, more),
+                *("" if peer.name in ours else found.ratio(f"{each}_over") for each in ours),
                 found.share("exact_share"),
             ]
 
@@ -115,6 +119,11 @@ class _Found:
 
     def __getitem__(self, key: str) -> float:
         return self._figures[f"{self._what}.{key}"]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the work was measured."""
+        return f"{self._what}.events_per_s" in self._figures
 
     @property
     def system(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.telemetry.reading import DiskReading
@@ -71,6 +71,7 @@ class ClusterStanding:
     nodes: how many nodes there are, by state.
     copies: how many copies there are, by state; `unheard` are those that do not report.
     warnings: what somebody should see to.
+    lately: what this front-end has noted, as `GET /v1/cluster` has it, with the newest entries; None if it has not.
     """
 
     unanswered: Sequence[str]
@@ -81,6 +82,7 @@ class ClusterStanding:
     nodes: Mapping[str, int] = field(default_factory=dict)
     copies: Mapping[str, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    lately: Mapping[str, Any] | None = None
 
 
 class LiveFigures(Protocol):

@@ -68,7 +68,7 @@ class ClusterState:
         # Records that cannot be read are left out, since nodes log them.
         self._tail = Tail(transport, {self._nodes: each_record(self._take_statement, leave_out)})
         self._refreshed_s = -math.inf
-        self._lately = Lately(time.time_ns() // 1_000_000)
+        self._lately = Lately(time.time_ns() // 1_000_000, time.monotonic())
         self._lock = threading.Lock()
 
     def overview(
@@ -99,7 +99,7 @@ class ClusterState:
             return {
                 **found,
                 "warnings": [*outdated, *found["warnings"]],
-                "lately": self._lately.shown(),
+                "lately": self._lately.shown(now_s),
             }
 
     def note(self) -> bool:

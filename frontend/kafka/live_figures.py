@@ -16,6 +16,9 @@ from railgun.registry.errors import EngineError
 from railgun.registry.metric_status import filled_with_derived
 from railgun.telemetry.recording import Recording, StreamRecord
 
+# How much of what has happened lately is shown.
+_LATELY_MAX = 3
+
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
@@ -119,4 +122,5 @@ def _standing(shown: Mapping[str, Any], at_s: float) -> ClusterStanding:
         nodes=dict(Counter(node["state"] for node in shown["nodes"])),
         copies=dict(states),
         warnings=shown["warnings"],
+        lately={**shown["lately"], "entries": shown["lately"]["entries"][:_LATELY_MAX]},
     )

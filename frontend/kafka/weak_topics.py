@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Collection, Mapping
 
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 
 # Settings of a topic change rarely; a broker is asked this often.
@@ -24,9 +24,24 @@ class WeakTopics:
         self._brokers: tuple[float, int | None] = -math.inf, None
 
     def among(self, topics: Collection[str]) -> Mapping[str, str]:
-        """Return the weak ones of some topics, each with the reason. Topics of unknown settings are left out."""
-        found = {topic: self._weakness(topic) for topic in sorted(topics)}
-        return {topic: weakness for topic, weakness in found.items() if weakness is not None}
+        """Return the weak ones of some topics, each with the reason. Topics of unknown settings are left out.
+
+        Once the broker does not answer for a topic it is not asked for the others: each would wait as long.
+        """
+        found, answers = {}, True
+        for topic in sorted(topics):
+            asked_s, weakness = self._known.get(topic, (-math.inf, None))
+            now_s = time.monotonic()
+            if answers and now_s - asked_s >= _ASK_S:
+                try:
+                    weakness = self._transport.weakness(topic)
+                except TransportError as error:
+                    answers = not isinstance(error, TransportUnavailableError)
+                else:
+                    self._known[topic] = now_s, weakness
+            if weakness is not None:
+                found[topic] = weakness
+        return found
 
     def brokers(self) -> int | None:
         """Return how many brokers of the cluster live; None if that is not known."""
@@ -39,14 +54,3 @@ class WeakTopics:
                 return brokers
             self._brokers = now_s, brokers
         return brokers
-
-    def _weakness(self, topic: str) -> str | None:
-        asked_s, weakness = self._known.get(topic, (-math.inf, None))
-        now_s = time.monotonic()
-        if now_s - asked_s >= _ASK_S:
-            try:
-                weakness = self._transport.weakness(topic)
-            except TransportError:
-                return weakness
-            self._known[topic] = now_s, weakness
-        return weakness

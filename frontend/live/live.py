@@ -143,6 +143,7 @@ class Live:
             "nodes": found.nodes,
             "copies": found.copies,
             "warnings": list(found.warnings[:LISTED_MAX]),
+            "lately": found.lately,
             "as_of_ms": None if found.at_s is None else self._at_ms(found.at_s),
         }
 

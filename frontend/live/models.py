@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from frontend.backend.models import FrontEnd
+from frontend.backend.models import FrontEnd, LatelyNoted
 
 
 class LiveLatency(BaseModel):
@@ -121,6 +121,7 @@ class LiveCluster(BaseModel):
         description="by state: answering, silent, behind, failed, closed; unheard do not report"
     )
     warnings: list[str]
+    lately: LatelyNoted | None = Field(description="with the newest 3 entries; null: not known yet")
     as_of_ms: int | None = Field(description="of all but the unanswered tasks; null: not known yet")
 
 

@@ -10,7 +10,7 @@ from frontend.samples.ring import Sample
 from frontend.samples.values import EventFields
 from railgun.catalog.catalog import StreamEntry
 from railgun.language.derive import ResolvedDerived
-from railgun.language.types import Kind
+from railgun.language.types import Kind, Type
 
 _NOTES = ("late", "duplicate", "warming", "partial", "missing")
 
@@ -53,11 +53,19 @@ def derived_of(entry: StreamEntry) -> dict[str, dict[str, Any]]:
 
 def times_of(entry: StreamEntry) -> list[str]:
     """Return the fields and metrics whose values are times, in milliseconds."""
-    types = {**entry.stream.types, **entry.known}
+    return _of_kind({**entry.stream.types, **entry.known}, Kind.TIMESTAMP)
+
+
+def conditions_of(entry: StreamEntry) -> list[str]:
+    """Return the metrics that are true or false."""
+    return _of_kind(entry.known, Kind.BOOLEAN)
+
+
+def _of_kind(types: Mapping[str, Type | ResolvedDerived], kind: Kind) -> list[str]:
     return [
         name
         for name, each in types.items()
-        if (each.result_type if isinstance(each, ResolvedDerived) else each).kind is Kind.TIMESTAMP
+        if (each.result_type if isinstance(each, ResolvedDerived) else each).kind is kind
     ]
 
 

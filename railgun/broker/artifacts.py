@@ -31,9 +31,21 @@ class Jar(NamedTuple):
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
 
 
-def locked_jars() -> tuple[Jar, ...]:
-    """Return every jar of the broker, as pinned in `jars.lock`. A line there is `group:artifact:version sha256`."""
-    return tuple(_jars(_LOCK.read_text(encoding="ascii")))
+class Bundle(NamedTuple):
+    """Jars that are fetched together.
+
+    name, size_mb: what people are told.  roots: group, artifact and version of those from which the others follow.
+    """
+
+    name: str
+    size_mb: int
+    roots: Sequence[tuple[str, str, str]]
+    jars: Sequence[Jar]
+
+
+def locked_jars(lock: Path = _LOCK) -> tuple[Jar, ...]:
+    """Return every jar that a file pins, by default those of the broker. A line is `group:artifact:version sha256`."""
+    return tuple(_jars(lock.read_text(encoding="ascii")))
 
 
 def _jars(text: str) -> Iterator[Jar]:

@@ -1,4 +1,4 @@
-"""Three ways to download the Kafka broker's jars: from a configured repository, by Maven, or from the public one."""
+"""Three ways to download jars: from a configured repository, by Maven, or from the public one."""
 
 import base64
 import http.client
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from railgun.broker.artifacts import ROOTS, Jar
+from railgun.broker.artifacts import Bundle, Jar
 from railgun.broker.errors import FetchError
 from railgun.urls import address_of, shown_url, with_shown_urls
 
@@ -61,7 +61,7 @@ _POM_DEPENDENCY = (
 )
 
 
-def download_ways(jars: Sequence[Jar], repository: str | None) -> list[Way]:
+def download_ways(bundle: Bundle, repository: str | None) -> list[Way]:
     """Return the ways that this machine has, in the order in which they are tried.
 
     A configured repository comes first, and stands for the public one. Maven knows the public one and its own
@@ -69,12 +69,12 @@ def download_ways(jars: Sequence[Jar], repository: str | None) -> list[Way]:
     """
     found: list[Way] = []
     if repository is not None:
-        found.append(_from(repository, jars))
+        found.append(_from(repository, bundle.jars))
     maven = shutil.which("mvn")
     if maven is not None:
-        found.append(("Maven", lambda out, work: _maven(maven, out, work)))
+        found.append(("Maven", lambda out, work: _maven(maven, bundle, out, work)))
     if repository is None:
-        found.append(_from(PUBLIC_REPOSITORY, jars))
+        found.append(_from(PUBLIC_REPOSITORY, bundle.jars))
     return found
 
 
@@ -112,9 +112,9 @@ def _download(repository: str, jars: Sequence[Jar], out: Path) -> None:
             done.result()
 
 
-def _maven(maven: str, out: Path, work: Path) -> None:
+def _maven(maven: str, bundle: Bundle, out: Path, work: Path) -> None:
     pom = work / "pom.xml"
-    dependencies = "".join(_POM_DEPENDENCY.format(*root) for root in ROOTS)
+    dependencies = "".join(_POM_DEPENDENCY.format(*root) for root in bundle.roots)
     pom.write_text(_POM.format(dependencies=dependencies), encoding="ascii")
     _run(
         [

@@ -4,9 +4,8 @@ import argparse
 import json
 import math
 import sys
-from pathlib import Path
 
-from railgun.cli.event_files import add_event_files, read_definitions
+from railgun.cli.event_files import add_event_files, event_paths, read_definitions
 from railgun.cli.parser import Command
 
 _SECONDS, _RATE = 15.0, 500.0
@@ -52,16 +51,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.cli.first_start import compile_beforehand
 
     definitions, stream = read_definitions(arguments)
-    for each in arguments.events:
-        # Before the kernels are compiled, which may take minutes.
-        Path(each).stat()
+    events = event_paths(arguments)
     compile_beforehand()
     # Modules that have kernels look for the image as they are imported.
     from railgun.cli.bench_text import bench_lines
     from railgun.measuring.bench import Job, run_bench
     from railgun.measuring.report import as_json
 
-    events = [Path(each) for each in arguments.events]
     metrics = definitions.metrics_of(stream.name)
     job = Job(stream, metrics, events, arguments.seconds, arguments.rate, arguments.peak)
     outcome = run_bench(job, _tell)
@@ -73,7 +69,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _tell(phase: str, seconds: float) -> None:
-    print(f"{phase}, for at most {seconds:,g} s", file=sys.stderr)
+    from railgun.wording import number_text
+
+    print(f"{phase}, for at most {number_text(seconds)} s", file=sys.stderr)
 
 
 BENCH = Command(

@@ -1,10 +1,13 @@
 """Puts the outcome of `railgun bench` into lines for people."""
 
-from railgun.cli.wording import duration_text, size_text, table_lines
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from railgun.cli.wording import duration_text, refusal_lines, size_text, table_lines
 from railgun.measuring.bench import Outcome
 from railgun.measuring.phases import Filling
 from railgun.measuring.report import as_json
-from railgun.wording import counted, listed, span_text
+from railgun.wording import counted, listed, number_text, span_text
 
 # Above this share of late events the files are probably not in the order of time.
 _LATE_DOUBT = 0.05
@@ -28,21 +31,23 @@ def _head(outcome: Outcome) -> list[str]:
         f"machine: {machine['processor']}, {memory}, load {machine['load_1min']} at the start",
         f"versions: Railgun {versions['railgun']}, Python {versions['python']}",
     ]
-    if sample.refused:
-        lines.append(f"refused: {counted(sample.refused, 'row')} of {sample.read:,}; the first:")
-        lines += [f"  {line}" for line in sample.refusals]
+    if refused := sample.refusals.rows:
+        lines.append(
+            f"refused: {counted(refused, 'row')} of {sample.read:,}; by reason, each with its first:"
+        )
+        lines += refusal_lines(sample.refusals)
     for file, columns in sample.ignored.items():
         lines.append(f"{file}: {counted(len(columns), 'column')} not in the stream: {listed(columns, 8)}")
     return lines
 
 
 def _rate(per_s: float) -> str:
-    return f"{per_s:,.4g} a second" if per_s >= 1 else f"{per_s * 86_400:,.4g} a day"
+    return f"{number_text(per_s)} a second" if per_s >= 1 else f"{number_text(per_s * 86_400)} a day"
 
 
 def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
     found = as_json(outcome)
-    full, single, disk = found["full_speed"], found["single_events"], found["disk"]
+    full, disk = found["full_speed"], found["disk"]
     each = ", ".join(f"{task['partitioner']} {task['cpu_us']:,.2f}" for task in full["tasks"])
     stored, year = disk["event_bytes"], disk["year_bytes"]
     rows = [
@@ -53,18 +58,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
             f"{full['cpu_us']:,.2f} µs an event",
             f"{full['background_cpu_us']:,.2f} in background threads; by task {each}",
         ),
-        (
-            "latency, p50",
-            f"{single['p50_ms']:,.3f} ms",
-            f"single events, {single['rate']:,g} due each second",
-        ),
-        ("latency, p99", f"{single['p99_ms']:,.3f} ms", "from when it was due until its reply was encoded"),
-        (
-            "latency, p99.9",
-            f"{single['p999_ms']:,.3f} ms",
-            f"of {counted(single['events'], 'event')}; the longest {single['greatest_ms']:,.3f} ms",
-        ),
-        ("a single event", f"{single['cpu_us']:,.0f} µs", "of processor time, with waking up for it"),
+        *_single_rows(found["single_events"]),
         ("its records", f"{full['record_bytes']:,.0f} bytes", "in the logs of all tasks, not compressed"),
         (
             "on disk",
@@ -74,7 +68,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
         (
             "a year on disk",
             "not known" if year is None else size_text(year),
-            f"{counted(disk['year_events'], 'event')} in all tasks, where they are kept so long",
+            f"{counted(disk['year_events'], 'event')} in all tasks, {_kept(full['tasks'], disk)}",
         ),
         (
             "memory",
@@ -83,26 +77,53 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
         ),
     ]
     if (peak := found["peak"]) is not None:
-        single_cores = f"{peak['cores_if_single']:,.2f} if each came alone"
+        if_single = peak["cores_if_single"]
+        single_cores = "" if if_single is None else f"{if_single:,.2f} if each came alone; "
         rows.append(
             (
-                f"{peak['events_per_s']:,g} events/s",
+                f"{number_text(peak['events_per_s'])} events/s",
                 f"{peak['cores']:,.2f} cores",
-                f"the engine alone, in batches; {single_cores}; {counted(peak['partitions'], 'partition')} at least",
+                f"the engine alone, in batches; {single_cores}{counted(peak['partitions'], 'partition')} at least",
             )
         )
     return rows
 
 
+def _single_rows(single: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the rows about single events. What is not known has none: a note says why."""
+    rows = []
+    if single["kept_up"]:
+        due = f"single events, {number_text(single['rate'])} due each second"
+        longest = f"of {counted(single['events'], 'event')}; the longest {single['greatest_ms']:,.3f} ms"
+        rows += [
+            ("latency, p50", f"{single['p50_ms']:,.3f} ms", due),
+            (
+                "latency, p99",
+                f"{single['p99_ms']:,.3f} ms",
+                "from when it was due until its reply was encoded",
+            ),
+            ("latency, p99.9", f"{single['p999_ms']:,.3f} ms", longest),
+        ]
+    if single["cpu_us"] is not None:
+        cpu = f"{single['cpu_us']:,.0f} µs"
+        rows.append(("a single event", cpu, "of processor time, with waking up for it"))
+    return rows
+
+
+def _kept(tasks: Sequence[Mapping[str, Any]], disk: Mapping[str, Any]) -> str:
+    """Return for how long the events of a year are kept."""
+    if disk["retention_ms"] is None:
+        return "kept for ever"
+    spans = sorted({task["kept_ms"] for task in tasks})
+    kept = " to ".join(dict.fromkeys(map(span_text, (spans[0], spans[-1]))))
+    return f"of which the last {kept} are kept (retention {span_text(disk['retention_ms'])})"
+
+
 def _notes(outcome: Outcome) -> list[str]:
     full, paced = outcome.full_speed, outcome.paced
     notes = _windows(outcome)
-    if not paced.kept_up:
-        took = duration_text(paced.seconds)
-        notes.append(
-            f"latency: {paced.rate:,g} single events a second are too many for this machine: it took {took}"
-        )
-        notes.append(f"  to answer those of {duration_text(paced.events / paced.rate)}; try a smaller --rate")
+    if paced.not_single is not None:
+        notes.append(f"single events: {paced.not_single}; try a smaller --rate")
     load, cores = outcome.machine["load_1min"], outcome.machine["cores"]
     if load > _BUSY_SHARE * cores:
         notes.append(

@@ -39,11 +39,14 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
         )
     ]
     if nodes:
-        lines += table_lines([_NODE, *map(_node, nodes)])
+        failed = Counter(
+            copy["node"] for task in tasks for copy in task["copies"] if copy["state"] == "failed"
+        )
+        lines += table_lines([_NODE, *(_node(node, failed[node["name"]]) for node in nodes)])
     else:
         lines.append("no node runs; start one with `railgun node`")
     lines += [f"  {node['name']} waits: {why}" for node in nodes for why in node.get("waits") or ()]
-    lines += [f"WARNING: {warning}" for warning in cluster["warnings"]]
+    lines += [f"WARNING: {warning}" for warning in [*cluster["warnings"], *_unwarned(cluster)]]
     lines += _lately(cluster.get("lately"))
     if with_tasks and tasks:
         rows = [("task", "copies"), *((_name(task), _copies(task)) for task in tasks)]
@@ -53,11 +56,25 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _unwarned(cluster: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the warnings of an older server leave out. It does not say what has happened lately either."""
+    if "lately" not in cluster:
+        for node in cluster["nodes"]:
+            if node.get("lost"):
+                yield (
+                    f"{node['name']} has lost its copy of {counted(node['lost'], 'task')}, which it gets again when it "
+                    "is started again; its log says why"
+                )
+
+
 def _lately(noted: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield what has happened last. noted: None if the server is older and does not say."""
     if noted is None:
         return
     entries, since = noted["entries"], _second(noted["since_ms"])
+    if noted.get("overdue"):
+        looked = _second(noted["looked_ms"] or noted["since_ms"])
+        yield f"lately: not looked since {looked}; what has happened after that is not known"
     if not entries:
         return
     more = f"; the last {_LATELY} of {len(entries)}, all with --json" if len(entries) > _LATELY else ""
@@ -83,10 +100,11 @@ def _unheard(cluster: Mapping[str, Any]) -> str:
     return f", {unheard:,} {'does' if unheard == 1 else 'do'} not report" if unheard else ""
 
 
-def _node(node: Mapping[str, Any]) -> tuple[str, ...]:
+def _node(node: Mapping[str, Any], failed: int) -> tuple[str, ...]:
     numbers = (f"{node[key]:,}" for key in ("units", "active", "copies"))
     away = ", away" if node["state"] != "away" and not node.get("alive", True) else ""
-    return (node["name"], node["state"] + away, node["rack"] or "-", *numbers, node["release"] or "?")
+    wrong = f", {failed:,} failed" if failed else ""
+    return (node["name"], node["state"] + away + wrong, node["rack"] or "-", *numbers, node["release"] or "?")
 
 
 def _name(task: Mapping[str, Any]) -> str:
@@ -297,7 +315,8 @@ CLUSTER = Command(
         "2 for whatever else is wrong: no copy has found a loss, or not yet, or the broker does not answer\n"
         "for 10 s.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
-        "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`.\n\n"
+        "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`;\n"
+        "`live, 1 failed`: a copy on it has failed.\n\n"
         "copies: answering: it answers the task's events; silent: it has caught up, and another one answers,\n"
         "as it should be; behind: it reads its log, and may not answer yet; failed: its node's log says why;\n"
         "closed: its unit was stopped; does not report: its unit has been silent for too long, so it is\n"

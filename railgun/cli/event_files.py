@@ -1,10 +1,11 @@
 """What the commands share that read a stream's events from files: their arguments, and the stream that these mean."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from railgun.cli.failures import UsageError
-from railgun.files.formats import READABLE
+from railgun.files.formats import READABLE, readable_format
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions, StreamDefinition
@@ -34,3 +35,15 @@ def read_definitions(arguments: argparse.Namespace) -> tuple["Definitions", "Str
     if stream.of_records_alone is not None:
         raise UsageError(stream.of_records_alone)
     return definitions, stream
+
+
+def event_paths(arguments: argparse.Namespace) -> list[Path]:
+    """Return the files of events. Raises FileError for one of no known format, OSError for one that is not there.
+
+    To be called before kernels are compiled, which may take minutes.
+    """
+    paths = [Path(each) for each in arguments.events]
+    for path in paths:
+        readable_format(path)
+        path.stat()
+    return paths

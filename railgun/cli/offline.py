@@ -15,7 +15,7 @@ import pyarrow as pa
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.files.reading import EventFiles
 from railgun.files.writing import ResultFile
-from railgun.ingest.file_events import CheckedBlock, EventChecks, RowRefusedError
+from railgun.ingest.file_events import CheckedBlock, EventChecks, Refusals, RowRefusedError
 from railgun.language.types import Kind
 from railgun.wire.columns import EventColumns
 
@@ -133,7 +133,6 @@ class Behind(Generic[T]):
 
 
 _DEPTH = 3
-_SHOWN_REFUSALS = 3
 
 
 class Scorer(Protocol):
@@ -159,12 +158,11 @@ class Job:
 
 @dataclass(slots=True)
 class Summary:
-    """What a run did. events: the rows read, with refused ones. refusals: the first few. ignored: columns by file."""
+    """What a run did. events: the rows read, with refused ones. ignored: columns by file."""
 
     events: int = 0
-    refused: int = 0
+    refusals: Refusals = field(default_factory=Refusals)
     seconds: float = 0.0
-    refusals: list[str] = field(default_factory=list)
     ignored: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -176,12 +174,11 @@ class Summary:
         """Return the summary as JSON values for programs."""
         return {
             "events": self.events,
-            "refused": self.refused,
+            **self.refusals.as_json(),
             "seconds": round(self.seconds, 3),
             "events_per_s": round(self.events_per_s),
             "out": str(out),
             "ignored": {file: list(columns) for file, columns in self.ignored.items()},
-            "refusals": self.refusals,
         }
 
 
@@ -229,23 +226,16 @@ def run(job: Job, make_scorer: Callable[[], Scorer], watch: Watch) -> Summary:
 def _note(block: CheckedBlock, job: Job, summary: Summary) -> None:
     """Count a block. A refused row ends the run, unless refused rows are skipped."""
     summary.events += block.rows
-    if block.refused is None:
-        return
-    if not job.skip_bad:
-        raise RowRefusedError(
-            block.refused.file,
-            block.refused.row or 0,
-            block.refused.field,
-            f"{block.refused.reason}; mend the row, or leave out such rows with --skip-bad",
-        )
-    summary.refused += int(block.bad.sum())
-    if len(summary.refusals) < _SHOWN_REFUSALS:
-        summary.refusals.append(str(block.refused))
+    first = block.refused.first
+    if first is not None and not job.skip_bad:
+        why = f"{first.reason}; mend the row, or leave out such rows with --skip-bad"
+        raise RowRefusedError(first.file, first.row or 0, first.field, why)
+    summary.refusals.add(block.refused)
 
 
 def _rows(scored: pa.Table, block: CheckedBlock, id_name: str) -> pa.Table:
     """Return the scored rows, with rows of nulls (except ids) in the places of refused ones."""
-    if block.refused is None:
+    if not block.refused.by_reason:
         return scored
     places = np.zeros(block.rows, np.int64)
     places[~block.bad] = np.arange(len(scored))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from railgun.cli.event_files import add_event_files, read_definitions
+from railgun.cli.event_files import add_event_files, event_paths, read_definitions
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
 from railgun.files.formats import WRITABLE
@@ -42,9 +42,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
     definitions, stream = read_definitions(arguments)
     metrics = definitions.metrics_of(stream.name)
-    events, out = [Path(each) for each in arguments.events], Path(arguments.out)
+    events, out = event_paths(arguments), Path(arguments.out)
     writable_format(out)
-    if any(out.exists() and each.exists() and out.samefile(each) for each in events):
+    if out.exists() and any(out.samefile(each) for each in events):
         raise UsageError(f"{out}: it is read from and cannot be written to; name another file with --out")
     folder = None if arguments.data is None else Path(arguments.data)
     if folder is not None and folder.is_dir() and any(folder.iterdir()):
@@ -69,14 +69,16 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _say(summary: "Summary", out: Path) -> None:
-    from railgun.cli.wording import duration_text
+    from railgun.cli.wording import duration_text, refusal_lines
     from railgun.wording import counted, listed
 
     took = f"{counted(summary.events, 'event')} in {duration_text(summary.seconds)}"
     lines = [f"{took}: {summary.events_per_s:,.0f} events/s; results in {out}"]
-    if summary.refused:
-        lines.append(f"{counted(summary.refused, 'row')} refused, with nulls as results; the first:")
-        lines += [f"  {line}" for line in summary.refusals]
+    if refused := summary.refusals.rows:
+        lines.append(
+            f"{counted(refused, 'row')} refused, with nulls as results; by reason, each with its first:"
+        )
+        lines += refusal_lines(summary.refusals)
     for file, columns in summary.ignored.items():
         lines.append(f"{file}: {counted(len(columns), 'column')} not in the stream: {listed(columns, 8)}")
     print("\n".join(lines), file=sys.stderr)

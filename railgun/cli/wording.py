@@ -2,10 +2,13 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from railgun.wording import counted, span_text
 from reservoir.layout import INT64_MAX, INT64_MIN
+
+if TYPE_CHECKING:
+    from railgun.ingest.file_events import Refusals
 
 
 def time_ms(text: str) -> int:
@@ -42,6 +45,20 @@ def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a table with aligned columns. The first row is its head."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+_REASONS_MAX = 10
+
+
+def refusal_lines(refusals: "Refusals") -> list[str]:
+    """Return a line for each reason for which rows are refused, the most frequent first, with the first such row."""
+    found = sorted(refusals.by_reason.items(), key=lambda each: -each[1].rows)
+    lines = [
+        f"  {reason}, {counted(each.rows, 'row')}; {each.first}" for reason, each in found[:_REASONS_MAX]
+    ]
+    left = found[_REASONS_MAX:]
+    rest = counted(sum(each.rows for _, each in left), "row")
+    return lines + ([f"  {counted(len(left), 'more reason')}, {rest}"] if left else [])
 
 
 def size_text(size_bytes: int) -> str:

@@ -12,14 +12,17 @@ from railgun.cluster.histories import Histories, irreplaceable, remarks
 from railgun.cluster.log_room import LogRoom, log_warning, short_logs
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
-from railgun.cluster.records import NodeRecord
-from railgun.cluster.silence import ENDED_LATELY_S
-from railgun.wording import counted, listed
+from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.records import EndedUnit, NodeRecord
+from railgun.cluster.silence import ENDED_LATELY_S, SERVES_S
+from railgun.wording import counted, listed, one_line, span_text, time_text
 
 # The most names that are shown.
 _SHOWN = 3
 # If one of so many copies loses its data, another one has it.
 _SAFE = 2
+_ERROR_MAX = 200
+_NOT_SAID = "the process that does that has not said where; the node's log says why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,19 @@ def able_copies(observed: ObservedCluster, task: TaskKey, now_s: float) -> set[C
     }
 
 
+def ended_text(node: str, unit: int, times: int, error: str, within: str = "") -> str:
+    """Return the sentence of a unit that has ended by itself. within: in which time it has ended so many times."""
+    if times == 1 and not within:
+        return f"unit {unit} of {node} ended: {error}"
+    return f"unit {unit} of {node} ended {counted(times, 'time')}{within}; last: {error}"
+
+
+def ended_lately_text(node: str, ended: EndedUnit) -> str:
+    """Return the sentence of a unit that its node tells of."""
+    within = f" in the last {ENDED_LATELY_S // 60} minutes"
+    return ended_text(node, ended.unit, ended.times, ended.error, within)
+
+
 def concerns(
     observed: ObservedCluster,
     plan: Plan,
@@ -112,7 +128,7 @@ def concerns(
     yield from _of_copies(observed, plan, now_s)
     if losing := log_warning(logs):
         yield Concern(losing, list(short_logs(logs)), "its log lacks, or will soon lack, what a copy needs")
-    yield from (Concern(text) for text in _serving(observed, nodes))
+    yield from (Concern(text) for text in _serving(observed, nodes, now_s))
     yield from _of_histories(observed, plan, now_s, tasks, able, nodes)
     if unanswered:
         text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
@@ -130,7 +146,9 @@ def _of_members(
         return
     away = {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
     if away:
-        yield f"{counted(len(away), 'node is', 'nodes are')} away: {listed(sorted(away), _SHOWN)}"
+        named = listed([_with_time(observed, name) for name in sorted(away)], _SHOWN)
+        next_text = _next_of_away(plan, len(able))
+        yield f"{counted(len(away), 'node is', 'nodes are')} away: {named}; {next_text}"
     if plan.copies and len(able) < plan.wanted:
         yield (
             f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
@@ -139,16 +157,29 @@ def _of_members(
         )
 
 
+def _with_time(observed: ObservedCluster, node: str) -> str:
+    said_ms = observed.reports.said_ms(node)
+    return f"{node}, last heard {time_text(said_ms // 1_000 * 1_000)}" if said_ms else node
+
+
+def _next_of_away(plan: Plan, able: int) -> str:
+    """Return what happens by itself while a node is away, and what somebody can do. able: how many can have copies."""
+    if able < plan.wanted:
+        return "start what is away, or see its log: no other node can have its copies"
+    after = span_text(round(1_000 * (plan.policy or ClusterPolicy()).replace_after_s))
+    return (
+        f"start what is away, or see its log: {after} after it went (cluster.replace_after_s) its copies are made on "
+        "other nodes"
+    )
+
+
 def _of_nodes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Tell what live nodes say that is wrong with them."""
     for record in nodes:
         if record.unread:
             yield f"{record.name} follows an older plan: {record.unread}"
         for each in record.ended:
-            yield (
-                f"unit {each.unit} of {record.name} ended {counted(each.times, 'time')} in the last "
-                f"{ENDED_LATELY_S // 60} minutes; last: {each.error}"
-            )
+            yield ended_lately_text(record.name, each)
     without = sorted(record.name for record in nodes if not record.rack)
     if 0 < len(without) < len(nodes):
         yield (
@@ -159,16 +190,18 @@ def _of_nodes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
 def _of_copies(observed: ObservedCluster, plan: Plan, now_s: float) -> Iterator[Concern]:
     """Tell which copies have failed, which are lost, and which tasks have too few."""
     failed = [
-        (task, heard.copy)
+        (task, heard)
         for task in sorted(plan.copies)
         for heard in observed.reports.copies(task)
         if heard.status.state is CopyState.FAILED and heard.is_heard(now_s)
     ]
     if failed:
-        named = listed([f"{task} on {copy}" for task, copy in failed], _SHOWN)
+        named = listed([f"{task} on {heard.copy}" for task, heard in failed], _SHOWN)
         many = counted(len(failed), "copy has", "copies have")
+        error = one_line(failed[0][1].status.failure, _ERROR_MAX)
+        why = f"{': ' if len(failed) == 1 else '; the first: '}{error}" if error else ""
         of_tasks = list(dict.fromkeys(task for task, _ in failed))
-        yield Concern(f"{many} failed: {named}", of_tasks, "a copy of it has failed")
+        yield Concern(f"{many} failed: {named}{why}", of_tasks, "a copy of it has failed")
     lost: dict[str, list[TaskKey]] = {}
     for task, nodes in sorted(plan.lost.items()):
         for node in nodes.keys() & observed.members:
@@ -207,14 +240,18 @@ def _of_histories(
         yield Concern(text, own, "no node could make a copy of it again")
 
 
-def _serving(observed: ObservedCluster, nodes: Sequence[NodeRecord]) -> Iterator[str]:
-    """Name nodes that serve no data, and why, if there is another node that could need it."""
+def _serving(observed: ObservedCluster, nodes: Sequence[NodeRecord], now_s: float) -> Iterator[str]:
+    """Name nodes that serve no data, and why, if there is another node that could need it. One that has started just
+    now may not have said yet where it does.
+    """
     if len(nodes) < _SAFE:
         return
     by_reason: dict[str, list[str]] = {}
     for record in nodes:
-        if not observed.serves(record.name):
-            by_reason.setdefault(_why_serves_none(record), []).append(record.name)
+        reason = "" if observed.serves(record.name) else _why_serves_none(record)
+        is_new = reason == _NOT_SAID and now_s - observed.started_s(record.name) < SERVES_S
+        if reason and not is_new:
+            by_reason.setdefault(reason, []).append(record.name)
     for reason, names in sorted(by_reason.items()):
         verb = "serves" if len(names) == 1 else "serve"
         yield (
@@ -230,7 +267,7 @@ def _why_serves_none(record: NodeRecord) -> str:
     if not record.reads:
         # A node of a release that serves data says that too.
         return f"release {record.release} does not do that yet"
-    return "the process that does that has not said where; if it does not within a minute, the node's log says why"
+    return _NOT_SAID
 
 
 def _fragile(observed: ObservedCluster, tasks: Iterable[TaskKey], now_s: float) -> Histories:

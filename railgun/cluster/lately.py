@@ -4,7 +4,7 @@ A front-end looks every few seconds. It does no I/O.
 """
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,15 +12,19 @@ from typing import Any
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.departures import Departure, Departures, Takeovers
+from railgun.cluster.health import able_copies, ended_text
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
-from railgun.wording import counted, listed
+from railgun.wording import counted, listed, one_line, span_text
 
 KEPT_MAX = 100
 # What happens again within this time is counted in its entry, so that it drives out no other one.
 _ONE_MS = 600_000
 # A node that has come says a moment later that it was started.
 _COMES_S = 30.0
+# A front-end looks every few seconds. What happened while it did not look for longer than this is not known in time.
+_OVERDUE_S = 30.0
 _NAMED = 3
 _ERROR_MAX = 500
 # Numbers, and random names. Errors that differ in these alone have one cause.
@@ -32,16 +36,27 @@ class Kind(StrEnum):
 
     NODE_NEW = "node_new"
     NODE_GONE = "node_gone"
+    NODE_STOPPED = "node_stopped"
+    NODE_LOST = "node_lost"
     NODE_BACK = "node_back"
     NODE_STARTED = "node_started"
     UNIT_ENDED = "unit_ended"
     COPY_FAILED = "copy_failed"
+    COPY_WELL = "copy_well"
     COPY_MADE = "copy_made"
+    NOT_LOOKED = "not_looked"
 
 
+_OF_DEPARTURES = {
+    Departure.STOPPED: Kind.NODE_STOPPED,
+    Departure.LOST: Kind.NODE_LOST,
+    Departure.UNKNOWN: Kind.NODE_GONE,
+}
 _OF_NODES = {
     Kind.NODE_NEW: "is new",
     Kind.NODE_GONE: "is gone",
+    Kind.NODE_STOPPED: "was stopped in order",
+    Kind.NODE_LOST: "was lost: it fell silent without closing its copies",
     Kind.NODE_BACK: "is back",
     Kind.NODE_STARTED: "was started again",
 }
@@ -53,7 +68,8 @@ class _Entry:
 
     unit: of a unit that ended.  error: the last one, in one line.
     first_ms, last_ms: when it was noted, in ms since 1970.  times: how often it has happened.
-    copies: those that failed or were made, by task.
+    copies: those that failed, were made or are well again, by task.
+    taken: by task that the node answered, the node that has taken it over.
     """
 
     kind: Kind
@@ -64,6 +80,7 @@ class _Entry:
     last_ms: int
     times: int
     copies: dict[TaskKey, CopyName] = field(default_factory=dict)
+    taken: dict[TaskKey, str] = field(default_factory=dict)
     cause: tuple[object, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,21 +94,36 @@ class _Entry:
     def text(self) -> str:
         """One line."""
         times = f", {counted(self.times, 'time')}" if self.times > 1 else ""
-        last = "; last" if self.times > 1 else ""
         if self.kind in _OF_NODES:
-            return f"{self.node} {_OF_NODES[self.kind]}{times}"
+            return f"{self.node} {_OF_NODES[self.kind]}{times}{self._takers()}"
         if self.kind is Kind.UNIT_ENDED:
-            ended = f" {counted(self.times, 'time')}" if self.times > 1 else ""
-            return f"unit {self.unit} of {self.node} ended{ended}{last}: {self.error}"
+            return ended_text(self.node, self.unit or 0, self.times, self.error)
+        if self.kind is Kind.NOT_LOOKED:
+            return f"the cluster could not be looked at for {self.error}{times}"
+        return self._of_copies(times)
+
+    def _of_copies(self, times: str) -> str:
         tasks = [str(task) for task in self.copies]
         if self.kind is Kind.COPY_MADE:
             many = counted(len(self.copies), "copy was", "copies were")
             return f"{many} made on {self.node}: {listed(tasks, _NAMED)}"
-        if len(tasks) == 1:
-            return f"{tasks[0]} on {next(iter(self.copies.values()))} failed{times}{last}: {self.error}"
-        return (
-            f"{len(self.copies):,} copies on {self.node} failed: {listed(tasks, _NAMED)}; last: {self.error}"
-        )
+        is_one, is_well = len(tasks) == 1, self.kind is Kind.COPY_WELL
+        if is_one:
+            copy = f"{tasks[0]} on {next(iter(self.copies.values()))}"
+            last = "; last" if times else ""
+            return f"{copy} is well again{times}" if is_well else f"{copy} failed{times}{last}: {self.error}"
+        many = f"{len(self.copies):,} copies on {self.node}"
+        named = listed(tasks, _NAMED)
+        return f"{many} are well again: {named}" if is_well else f"{many} failed: {named}; last: {self.error}"
+
+    def _takers(self) -> str:
+        """Name the nodes that have taken over tasks of this one, those with most first."""
+        most = Counter(self.taken.values()).most_common()
+        if not most:
+            return ""
+        (first, tasks), *others = most
+        said = [f"{first} took over {counted(tasks, 'task')}", *(f"{node} {more:,}" for node, more in others)]
+        return f"; {listed(said, _NAMED)}"
 
     def shown(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -109,15 +141,16 @@ _Planned = frozenset[tuple[TaskKey, CopyName, str]]
 
 
 class Lately:
-    """Keeps the last KEPT_MAX entries. One thread uses it. since_ms: from when on it is looked, in ms since 1970.
+    """Keeps the last KEPT_MAX entries. One thread uses it.
 
+    since_ms, since_s: from when on it is looked, in ms since 1970, and by the clock of `look`.
     The first look notes nothing: what stands then may have happened long ago.
     """
 
-    def __init__(self, since_ms: int) -> None:
-        self._since_ms = since_ms
+    def __init__(self, since_ms: int, since_s: float) -> None:
+        self._since_ms, self._looked_s = since_ms, since_s
+        self._looked_ms: int | None = None
         self._entries: deque[_Entry] = deque(maxlen=KEPT_MAX)
-        self._has_looked = False
         self._members: frozenset[str] = frozenset()
         self._seen: set[str] = set()
         # When nodes have come, by the clock of `look`; and which start of each is known.
@@ -126,47 +159,77 @@ class Lately:
         # By node and unit: how often it had ended lately, and when it had last.
         self._ends: _Ends = {}
         self._failed: frozenset[tuple[TaskKey, CopyName]] = frozenset()
+        # Copies that have failed, and could not answer since.
+        self._unwell: set[tuple[TaskKey, CopyName]] = set()
+        self._departures, self._takeovers = Departures(), Takeovers()
+        # The entries of nodes that are away.
+        self._away: dict[str, _Entry] = {}
         self._plan = Plan()
         self._planned: _Planned = frozenset()
         # Copies that the plan names since a look, and that could not answer yet.
         self._making: set[tuple[TaskKey, CopyName, str]] = set()
 
-    def shown(self) -> dict[str, Any]:
-        """Return what `GET /v1/cluster` shows: the entries, the newest first."""
-        return {"since_ms": self._since_ms, "entries": [each.shown() for each in reversed(self._entries)]}
+    @property
+    def has_looked(self) -> bool:
+        """Whether it was looked at all."""
+        return self._looked_ms is not None
+
+    def shown(self, now_s: float) -> dict[str, Any]:
+        """Return what `GET /v1/cluster` shows: the entries, the newest first. now_s: the clock of `look`."""
+        return {
+            "since_ms": self._since_ms,
+            "looked_ms": self._looked_ms,
+            "overdue": now_s - self._looked_s > _OVERDUE_S,
+            "entries": [each.shown() for each in reversed(self._entries)],
+        }
 
     def look(self, observed: ObservedCluster, plan: Plan, now_s: float, now_ms: int) -> None:
         """Compare what is known now with the last look. now_s: the clock of the reports. now_ms: since 1970."""
+        self._takeovers.look(observed.reports, plan.copies.keys(), now_s)
         found = [
+            *self._of_looks(now_s, now_ms),
             *self._of_nodes(observed, now_s, now_ms),
             *self._of_units(observed, now_ms),
             *self._of_failed(observed, plan, now_ms),
+            *self._of_well(observed, plan, now_s, now_ms),
             *self._of_made(observed, plan, now_s, now_ms),
         ]
-        if self._has_looked:
+        if self.has_looked:
             for entry in found:
                 self._note(entry)
-        self._has_looked = True
+        for node, entry in self._away.items():
+            entry.taken |= self._takeovers.of(node)
+        self._looked_s, self._looked_ms = now_s, now_ms
 
     def _note(self, entry: _Entry) -> None:
         known = next((each for each in self._entries if each.is_again(entry)), None)
         if known is None:
-            self._entries.append(entry)
-            return
-        known.last_ms, known.error, known.times = entry.last_ms, entry.error, known.times + entry.times
-        known.copies |= entry.copies
-        # The newest is last.
-        self._entries.remove(known)
+            known = entry
+        else:
+            known.last_ms, known.error, known.times = entry.last_ms, entry.error, known.times + entry.times
+            known.copies |= entry.copies
+            known.taken = entry.taken
+            # The newest is last.
+            self._entries.remove(known)
         self._entries.append(known)
+        if entry.kind in _OF_DEPARTURES.values():
+            self._away[entry.node] = known
+        elif entry.kind in (Kind.NODE_BACK, Kind.NODE_NEW):
+            self._away.pop(entry.node, None)
+
+    def _of_looks(self, now_s: float, now_ms: int) -> Iterator[_Entry]:
+        silence_s = now_s - self._looked_s
+        if silence_s > _OVERDUE_S:
+            yield _entry(Kind.NOT_LOOKED, "", now_ms, span_text(round(1_000 * silence_s)))
 
     def _of_nodes(self, observed: ObservedCluster, now_s: float, now_ms: int) -> Iterator[_Entry]:
-        if not self._has_looked:
+        if not self.has_looked:
             self._seen = set(observed.nodes)
         # Those that are not known any more would be new.
         self._seen &= self._members | observed.nodes.keys()
         before, self._members = self._members, frozenset(observed.members)
-        for node in sorted(before - self._members):
-            yield _entry(Kind.NODE_GONE, node, now_ms)
+        for node, departure in self._departures.look(observed, before - self._members, now_s):
+            yield _entry(_OF_DEPARTURES[departure], node, now_ms)
         for node in sorted(self._members - before):
             self._came_s[node] = now_s
             yield _entry(Kind.NODE_BACK if node in self._seen else Kind.NODE_NEW, node, now_ms)
@@ -199,9 +262,21 @@ class Lately:
             if heard.status.state is CopyState.FAILED
         }
         self._failed = frozenset(failed)
+        self._unwell |= self._failed
         for node, copies in _by_node(self._failed - before).items():
             error = failed[copies[-1]]
             yield _entry(Kind.COPY_FAILED, node, now_ms, error, times=len(copies), copies=copies)
+
+    def _of_well(self, observed: ObservedCluster, plan: Plan, now_s: float, now_ms: int) -> Iterator[_Entry]:
+        self._unwell = {
+            (task, copy)
+            for task, copy in self._unwell
+            if any(each.copy == copy for each in plan.copies.get(task, ()))
+        }
+        well = {each for each in self._unwell if each[1] in able_copies(observed, each[0], now_s)}
+        self._unwell -= well
+        for node, copies in _by_node(well).items():
+            yield _entry(Kind.COPY_WELL, node, now_ms, times=len(copies), copies=copies)
 
     def _of_made(self, observed: ObservedCluster, plan: Plan, now_s: float, now_ms: int) -> Iterator[_Entry]:
         if plan is not self._plan:
@@ -210,13 +285,9 @@ class Lately:
             self._making |= {each for each in self._planned - before if self._plan.copies.get(each[0])}
             self._making &= self._planned
             self._plan = plan
-        made = set()
-        for task, copy, folder in list(self._making):
-            heard = next((each for each in observed.reports.copies(task) if each.copy == copy), None)
-            if heard is not None and heard.is_heard(now_s) and heard.status.state.is_caught_up:
-                self._making.discard((task, copy, folder))
-                made.add((task, copy))
-        for node, copies in _by_node(made).items():
+        made = {each for each in self._making if each[1] in able_copies(observed, each[0], now_s)}
+        self._making -= made
+        for node, copies in _by_node((task, copy) for task, copy, _ in made).items():
             yield _entry(Kind.COPY_MADE, node, now_ms, times=len(copies), copies=copies)
 
 
@@ -230,8 +301,7 @@ def _entry(
     times: int = 1,
     copies: Iterable[tuple[TaskKey, CopyName]] = (),
 ) -> _Entry:
-    line = " ".join(error.split())[:_ERROR_MAX]
-    return _Entry(kind, node, unit, line, now_ms, now_ms, times, dict(copies))
+    return _Entry(kind, node, unit, one_line(error, _ERROR_MAX), now_ms, now_ms, times, dict(copies))
 
 
 def _by_node(copies: Iterable[tuple[TaskKey, CopyName]]) -> dict[str, list[tuple[TaskKey, CopyName]]]:

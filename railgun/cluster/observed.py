@@ -3,6 +3,7 @@
 The leader plans by it, and front-ends show it. The caller reads the records, and hands them over.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
@@ -55,6 +56,8 @@ class ObservedCluster:
         self.reports = ReportTable() if reports is None else reports
         self._progress = Progress(policy.replace_after_s)
         self._came_s: dict[str, float] = {}
+        # When the newest run of each node was first heard.
+        self._started_s: dict[str, float] = {}
         # By copy: the data folder that the plan names, and since when it does.
         self._planned: dict[tuple[TaskKey, CopyName], tuple[str, float]] = {}
 
@@ -76,6 +79,8 @@ class ObservedCluster:
             # Only `CatalogReaders` needs the records of front-ends.
             return
         known = self.nodes.get(record.name)
+        if known is None or record.incarnation > known.incarnation:
+            self._started_s[record.name] = now_s
         if known is None or record.incarnation >= known.incarnation:
             self.nodes[record.name] = record
             self._on_disk[record.name] = frozenset(copy.task for copy in record.disk)
@@ -94,7 +99,7 @@ class ObservedCluster:
     def forget(self, nodes: Collection[str], units: Collection[CopyName] = ()) -> None:
         """Drop the records of nodes and the reports of units that are gone for good."""
         for name in nodes:
-            for said in (self.nodes, self._on_disk, self._left_s, self._came_s, self.orders):
+            for said in (self.nodes, self._on_disk, self._left_s, self._came_s, self._started_s, self.orders):
                 said.pop(name, None)
         for unit in units:
             self.reports.forget(unit)
@@ -174,6 +179,10 @@ class ObservedCluster:
     def serves(self, node: str) -> bool:
         """Whether a node lives, and lets others fetch data of its tasks."""
         return node in self.members and node in self.nodes and self.nodes[node].transfer != ""
+
+    def started_s(self, node: str) -> float:
+        """Return when a node was first heard since its last start; -infinity if it never was."""
+        return self._started_s.get(node, -math.inf)
 
     def of_earlier_releases(self) -> list[str]:
         """Return the live nodes whose release does not say what it reads. Such a release knows neither gaps nor other

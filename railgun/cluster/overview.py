@@ -11,7 +11,7 @@ from msgspec import structs
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.health import concerns
+from railgun.cluster.health import concerns, ended_lately_text
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
@@ -147,7 +147,11 @@ def _node(
         "host": "" if record is None else record.host,
     }
     if record is not None and record.ended and name in observed.members:
-        found["ended"] = [structs.asdict(each) for each in record.ended]
+        found["ended"] = [
+            {**structs.asdict(each), "text": ended_lately_text(name, each)} for each in record.ended
+        ]
+    if name not in observed.members and (heard_ms := observed.reports.said_ms(name)):
+        found["heard_ms"] = heard_ms
     if drain is not None and drain.refusal:
         found["refused"] = drain.refusal
     lost = sum(name in nodes for nodes in plan.lost.values())

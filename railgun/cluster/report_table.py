@@ -117,6 +117,11 @@ class ReportTable:
         """Return the last report of a unit's newest run; None if it has not reported."""
         return self._of_newest_run.get(unit)
 
+    def said_ms(self, node: str) -> int:
+        """Return when a unit of a node has reported last, by the clock of the node in ms since 1970; 0: not known."""
+        last = [report.said_ms for unit, report in list(self._of_newest_run.items()) if unit.node == node]
+        return max(last, default=0)
+
     def forget(self, unit: CopyName) -> None:
         """Drop the reports of a unit."""
         self._of_newest_run.pop(unit, None)

@@ -52,6 +52,9 @@ NODE_HEARD_S: Final = 5.0
 """A node counts as heard for this long after a report of one of its units. If no unit at all was heard for so long, the
 reader was away, or the broker: nobody could be heard."""
 
+SERVES_S: Final = 60.0
+"""A node has said where it serves data, or why it does not, within this time of its start."""
+
 ENDED_LATELY_S: Final = 600
 """A node tells how often its units have ended by themselves within this time."""
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.measuring.machine import machine_facts
 from railgun.measuring.measured import MeasuredTasks
-from railgun.measuring.phases import Filling, FullSpeed, Paced, Tell, at_a_rate, at_full_speed, fill
+from railgun.measuring.phases import Filling, FullSpeed, Paced, TaskLoad, Tell, at_a_rate, at_full_speed, fill
 from railgun.measuring.process import resident_bytes
 from railgun.measuring.repeated import RepeatedEvents
 from railgun.measuring.sample import Sample, read_sample, repeat
 
-_YEAR_S = 365 * 86_400
+_YEAR_MS = 365 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +48,33 @@ class Outcome:
     state_bytes: int
 
     @property
-    def stored_bytes_per_event(self) -> float | None:
-        """The bytes of an event on disk, in all its tasks; None if not known."""
-        found = 0.0
-        for task in self.full_speed.tasks:
-            if task.events and task.stored_bytes is None:
-                return None
-            found += task.events * (task.stored_bytes or 0.0)
-        return found / self.full_speed.events
-
-    @property
     def year_events(self) -> float:
         """How many events come in a year, at the mean rate of the files."""
-        return self.repeated.per_s * _YEAR_S
+        return self.repeated.per_s * _YEAR_MS / 1000
+
+    def kept_ms(self, task: TaskLoad) -> int:
+        """Return for how long a task keeps an event, at most a year.
+
+        That is as long as the stream's retention says, or a window holds it, or its id is known as that of a duplicate.
+        """
+        stream = self.job.stream
+        if stream.retention_ms is None:
+            return _YEAR_MS
+        partitions = 1 if task.partitioner == ALL else stream.partitions
+        per_ms = self.repeated.per_s / 1000 * task.events / self.full_speed.events / partitions
+        remembered_ms = stream.dedup_events / per_ms if per_ms else 0.0
+        return round(min(_YEAR_MS, max(stream.retention_ms, remembered_ms, *task.crossed_per_event)))
 
     @property
     def year_bytes(self) -> float | None:
-        """What the events of a year take on disk, in all tasks, once; None if not known."""
-        stored = self.stored_bytes_per_event
-        return None if stored is None else stored * self.year_events
-
-    @property
-    def paced_cpu_s_per_event(self) -> float:
-        """Processor time of all threads for an event that comes alone, with waking up for it."""
-        return self.paced.cpu_s / self.paced.events
+        """What is on disk of the events of a year at its end, in all tasks, once; None if not known."""
+        found, full = 0.0, self.full_speed
+        for task in full.tasks:
+            if task.events and task.stored_bytes is None:
+                return None
+            kept_events = self.year_events * task.events / full.events * self.kept_ms(task) / _YEAR_MS
+            found += kept_events * (task.stored_bytes or 0.0)
+        return found
 
 
 def run_bench(job: Job, tell: Tell) -> Outcome:

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -33,6 +34,7 @@ _BATCH_EVENTS = 2048
 _BRIEF_EVENTS = 16
 _ROOM_BYTES = 1_000_000_000
 _LEFT_BYTES = 256 << 20
+_COMMIT_LOOK_S = 0.001
 # A front-end that waits for the replies, so that tasks encode them.
 _REPLY_TO = 0
 
@@ -160,6 +162,14 @@ class MeasuredTasks:
         """Do a brief step of background work in each task. Returns whether there is more to do now."""
         is_more = [load.task.work(brief=True) for load in self.loads]
         return any(is_more)
+
+    def settle(self, seconds: float) -> None:
+        """Write a checkpoint of all that was processed in each task, for at most so many seconds in all."""
+        until_s = perf_counter() + seconds
+        for load in self.loads:
+            while not load.task.checkpoints.advance() and perf_counter() < until_s:
+                if load.task.checkpointer.is_committing:
+                    time.sleep(_COMMIT_LOOK_S)
 
     @property
     def clock_ms(self) -> int:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from time import perf_counter, process_time, thread_time
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from railgun.measuring.crossings import CrossingCount
 from railgun.measuring.measured import Load, MeasuredTasks, Part
-from railgun.measuring.repeated import RepeatedEvents
+from railgun.wire.columns import EventColumns
+from railgun.wording import number_text
 
 _PIECE_EVENTS = 16_384
 # Kernels are loaded and caches are warm after so many events, however short the windows are.
@@ -21,6 +23,10 @@ _WARM_EVENTS = 65_536
 # So many events are made before the clock of the last phase runs.
 _PACED_EVENTS_MAX = 200_000
 _LOOK_S = 0.5
+# What was processed at full speed is durable after so many seconds, or the last phase begins all the same.
+_SETTLING_S = 10.0
+# With more events at one time, on average, the processor time of an event is not that of a single one.
+_TOGETHER_MAX = 2.0
 
 
 Tell = Callable[[str, float], None]
@@ -28,6 +34,18 @@ Tell = Callable[[str, float], None]
 
 Nothing is shown while a phase lasts: that would be measured too.
 """
+
+
+class EventSource(Protocol):
+    """Events without an end. position: how many were taken. first_ms: the time of the first of all."""
+
+    position: int
+
+    @property
+    def first_ms(self) -> int: ...
+
+    def take(self, n: int) -> EventColumns:
+        """Return the next n events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +107,21 @@ class FullSpeed:
         return (self.cpu_s + self.background_cpu_s) / self.events
 
     @property
+    def record_bytes_per_event(self) -> float:
+        """The bytes of an event in the logs of all tasks."""
+        return sum(task.record_bytes for task in self.tasks) / self.events
+
+    @property
+    def stored_bytes_per_event(self) -> float | None:
+        """The bytes of an event on disk, in all its tasks; None if not known."""
+        found = 0.0
+        for task in self.tasks:
+            if task.events and task.stored_bytes is None:
+                return None
+            found += task.events * (task.stored_bytes or 0.0)
+        return found / self.events
+
+    @property
     def expiries_per_event(self) -> float | None:
         """How many events cross an edge for each that comes, on average over all edges; None if there is no edge."""
         shares = [share for task in self.tasks for share in task.crossed_per_event.values()]
@@ -97,10 +130,17 @@ class FullSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Paced:
-    """Single events at a rate. ms: the latency of each, from when it was due. seconds: from the first to the last."""
+    """Single events at a rate.
+
+    turns: how many times some were processed; those that were due by then were processed together.
+    seconds: from when the first was due until the last was answered.
+    cpu_s: processor time of all threads, with waking up.
+    ms: the latency of each, from when it was due. They are those of a queue unless `kept_up`.
+    """
 
     rate: float
     events: int
+    turns: int
     seconds: float
     cpu_s: float
     p50_ms: float
@@ -113,8 +153,33 @@ class Paced:
         """Whether the last event was answered about when it was due."""
         return self.seconds <= 1.05 * self.events / self.rate + 0.1
 
+    @property
+    def kept_rate(self) -> float:
+        """How many events were answered in a second."""
+        return self.events / self.seconds
 
-def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tell) -> Filling:
+    @property
+    def together(self) -> float:
+        """How many events were processed at one time, on average."""
+        return self.events / self.turns
+
+    @property
+    def cpu_s_per_event(self) -> float | None:
+        """Processor time of an event that comes alone, with waking up for it; None if `not_single`."""
+        return None if self.not_single else self.cpu_s / self.events
+
+    @property
+    def not_single(self) -> str | None:
+        """Why the events were not single ones; None if they were."""
+        rate = f"{number_text(self.rate)} single events a second"
+        if not self.kept_up:
+            return f"{rate} are too many for this machine: {number_text(self.kept_rate)} were answered"
+        if self.together > _TOGETHER_MAX:
+            return f"{rate} came {number_text(self.together)} at a time, on average"
+        return None
+
+
+def fill(tasks: MeasuredTasks, events: EventSource, seconds: float, tell: Tell) -> Filling:
     """Process events until as many leave every window as come in, or until the time or the disk is at its end."""
     tell("filling the windows", seconds)
     begun, looked_s, reached_ms, stopped_by = perf_counter(), 0.0, -1, None
@@ -129,7 +194,7 @@ def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tel
                 stopped_by = "disk"
                 break
         tasks.feed(events.take(_PIECE_EVENTS))
-        reached_ms = tasks.clock_ms - int(events.events.times[0])
+        reached_ms = tasks.clock_ms - events.first_ms
     is_full = reached_ms > tasks.reach_ms
     return Filling(
         events.position,
@@ -140,7 +205,7 @@ def fill(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tel
     )
 
 
-def at_full_speed(tasks: MeasuredTasks, events: RepeatedEvents, seconds: float, tell: Tell) -> FullSpeed:
+def at_full_speed(tasks: MeasuredTasks, events: EventSource, seconds: float, tell: Tell) -> FullSpeed:
     """Process events as fast as they can be. The time of making their records does not count."""
     tell("events as fast as they can be", seconds)
     tasks.begin_counting()
@@ -184,29 +249,33 @@ def _task_load(load: Load, crossings: CrossingCount, stored_bytes: float | None)
     )
 
 
-def at_a_rate(tasks: MeasuredTasks, events: RepeatedEvents, rate: float, seconds: float, tell: Tell) -> Paced:
+def at_a_rate(tasks: MeasuredTasks, events: EventSource, rate: float, seconds: float, tell: Tell) -> Paced:
     """Process single events that are due so many times a second, whether earlier ones are answered or not.
 
     What is due at the same time is processed together. An event is answered when all its tasks have answered.
+    Checkpoints of what was processed before are written first.
     """
     n = max(1, min(int(rate * seconds), _PACED_EVENTS_MAX))
     parts = tasks.parts(events.take(n))
-    tell(f"single events, {rate:,g}/s", n / rate)
+    tasks.settle(_SETTLING_S)
+    tell(f"single events, {number_text(rate)}/s", n / rate)
     with _no_collection():
         begun_cpu = process_time()
-        answered_s = _pace(tasks, parts, n, rate)
+        answered_s, turns = _pace(tasks, parts, n, rate)
         cpu_s = process_time() - begun_cpu
     latencies_ms = np.sort(1000 * (answered_s - np.arange(n) / rate)).tolist()
     # By rank: the least latency that so many of all events do not exceed.
     p50, p99, p999 = (latencies_ms[math.ceil(share * n) - 1] for share in (0.5, 0.99, 0.999))
-    return Paced(rate, n, float(answered_s[-1]), cpu_s, p50, p99, p999, latencies_ms[-1])
+    return Paced(rate, n, turns, float(answered_s[-1]), cpu_s, p50, p99, p999, latencies_ms[-1])
 
 
-def _pace(tasks: MeasuredTasks, parts: list[Part], n: int, rate: float) -> NDArray[np.float64]:
-    """Return when each of n events was answered, in seconds from when the first was due."""
+def _pace(tasks: MeasuredTasks, parts: list[Part], n: int, rate: float) -> tuple[NDArray[np.float64], int]:
+    """Return when each of n events was answered, in seconds from when the first was due, and how many times some were
+    processed.
+    """
     answered_s = np.zeros(n)
     loads = list(zip(tasks.loads, parts))
-    done, start = 0, perf_counter()
+    done, turns, start = 0, 0, perf_counter()
     while done < n:
         now_s = perf_counter() - start
         due = min(n, int(now_s * rate) + 1)
@@ -214,10 +283,10 @@ def _pace(tasks: MeasuredTasks, parts: list[Part], n: int, rate: float) -> NDArr
             for load, part in loads:
                 load.answer(part.between(done, due))
             answered_s[done:due] = perf_counter() - start
-            done = due
+            done, turns = due, turns + 1
         elif not tasks.work():
             time.sleep(max(0.0, done / rate - (perf_counter() - start)))
-    return answered_s
+    return answered_s, turns
 
 
 @contextmanager

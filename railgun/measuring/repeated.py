@@ -60,6 +60,11 @@ class RepeatedEvents:
     position: int = 0
 
     @property
+    def first_ms(self) -> int:
+        """The time of the first event."""
+        return int(self.events.times[0])
+
+    @property
     def per_s(self) -> float:
         """How many events come in a second of event time."""
         return len(self.events) * 1000 / self.round_ms

@@ -20,8 +20,9 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "single_events": _single_events(outcome),
         "memory": {"process_bytes": outcome.process_bytes, "tasks_bytes": outcome.tasks_bytes},
         "disk": {
-            "event_bytes": _rounded(outcome.stored_bytes_per_event, 1),
+            "event_bytes": _rounded(outcome.full_speed.stored_bytes_per_event, 1),
             "state_bytes": outcome.state_bytes,
+            "retention_ms": job.stream.retention_ms,
             "year_events": round(outcome.year_events),
             "year_bytes": _rounded(outcome.year_bytes),
         },
@@ -32,7 +33,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
 def peak(outcome: Outcome, per_s: float) -> dict[str, Any]:
     """Return how many cores so many events per second need.
 
-    cores: if they are processed in batches, as under load. cores_if_single: if each came alone.
+    cores: if they are processed in batches, as under load. cores_if_single: if each came alone; None if not known.
     partitions: the least number at which no task needs more than a core.
     """
     full = outcome.full_speed
@@ -40,7 +41,7 @@ def peak(outcome: Outcome, per_s: float) -> dict[str, Any]:
     return {
         "events_per_s": per_s,
         "cores": round(per_s * full.cpu_s_per_event, 3),
-        "cores_if_single": round(per_s * outcome.paced_cpu_s_per_event, 3),
+        "cores_if_single": _times(per_s, outcome.paced.cpu_s_per_event, 3),
         "partitions": max(1, math.ceil(per_s * busiest)),
     }
 
@@ -49,8 +50,7 @@ def _events(outcome: Outcome) -> dict[str, Any]:
     sample, repeated = outcome.sample, outcome.repeated
     return {
         "read": sample.read,
-        "refused": sample.refused,
-        "refusals": sample.refusals,
+        **sample.refusals.as_json(),
         "is_whole": sample.is_whole,
         "ignored": {file: list(columns) for file, columns in sample.ignored.items()},
         "used": len(sample.events),
@@ -79,14 +79,14 @@ def _full_speed(outcome: Outcome) -> dict[str, Any]:
         "events_per_s": round(full.events_per_s),
         "cpu_us": round(1e6 * full.cpu_s_per_event, 3),
         "background_cpu_us": round(1e6 * full.background_cpu_s / full.events, 3),
-        "record_bytes": _per_event(outcome, "record_bytes"),
-        "reply_bytes": _per_event(outcome, "reply_bytes"),
+        "record_bytes": round(full.record_bytes_per_event, 1),
+        "reply_bytes": round(sum(task.reply_bytes for task in full.tasks) / full.events, 1),
         "expiries_per_arrival": _rounded(full.expiries_per_event, 3),
-        "tasks": [_task(task) for task in full.tasks],
+        "tasks": [_task(outcome, task) for task in full.tasks],
     }
 
 
-def _task(task: TaskLoad) -> dict[str, Any]:
+def _task(outcome: Outcome, task: TaskLoad) -> dict[str, Any]:
     return {
         "partitioner": task.partitioner,
         "events": task.events,
@@ -94,6 +94,7 @@ def _task(task: TaskLoad) -> dict[str, Any]:
         "duplicates": task.duplicates,
         "cpu_us": round(1e6 * task.cpu_s / max(1, task.events), 3),
         "stored_bytes": _rounded(task.stored_bytes, 1),
+        "kept_ms": outcome.kept_ms(task),
         "edges": [
             {"behind_ms": delta, "crossed_per_event": round(crossed, 3)}
             for delta, crossed in task.crossed_per_event.items()
@@ -103,24 +104,21 @@ def _task(task: TaskLoad) -> dict[str, Any]:
 
 def _single_events(outcome: Outcome) -> dict[str, Any]:
     paced = outcome.paced
+    latencies = {name: getattr(paced, name) for name in ("p50_ms", "p99_ms", "p999_ms", "greatest_ms")}
     return {
         "rate": paced.rate,
         "events": paced.events,
         "seconds": round(paced.seconds, 3),
         "kept_up": paced.kept_up,
-        "p50_ms": round(paced.p50_ms, 4),
-        "p99_ms": round(paced.p99_ms, 4),
-        "p999_ms": round(paced.p999_ms, 4),
-        "greatest_ms": round(paced.greatest_ms, 4),
-        "cpu_us": round(1e6 * outcome.paced_cpu_s_per_event, 1),
+        "kept_rate": round(paced.kept_rate, 3),
+        **{name: round(value, 4) if paced.kept_up else None for name, value in latencies.items()},
+        "cpu_us": _times(1e6, paced.cpu_s_per_event, 1),
+        "not_single": paced.not_single,
     }
 
 
-def _per_event(outcome: Outcome, name: str) -> float:
-    """Return a number of all tasks, for each event of the stream."""
-    full = outcome.full_speed
-    total: float = sum(getattr(task, name) for task in full.tasks)
-    return round(total / full.events, 1)
+def _times(factor: float, value: float | None, digits: int) -> float | None:
+    return None if value is None else round(factor * value, digits)
 
 
 def _rounded(value: float | None, digits: int = 0) -> float | None:

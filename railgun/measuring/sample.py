@@ -9,7 +9,7 @@ import numpy as np
 
 from railgun.catalog.model import StreamDefinition
 from railgun.files.reading import EventFiles
-from railgun.ingest.file_events import EventChecks
+from railgun.ingest.file_events import EventChecks, Refusals
 from railgun.measuring.columns import joined
 from railgun.measuring.errors import NoEventsError
 from railgun.measuring.repeated import RepeatedEvents, round_ms
@@ -18,7 +18,6 @@ from railgun.wording import listed
 
 _EVENTS_MAX = 1_000_000
 _BYTES_MAX = 256 << 20
-_SHOWN_REFUSALS = 3
 
 
 @dataclass(slots=True)
@@ -26,7 +25,7 @@ class Sample:
     """The events of some files.
 
     where: the names of the files, for errors.
-    read: how many rows were read, with refused ones. refusals: the first few.
+    read: how many rows were read, with refused ones.
     is_whole: whether the files were read to their ends.
     ignored: the columns that are no fields, by file; known if the files were read to their ends.
     """
@@ -34,9 +33,8 @@ class Sample:
     where: str
     events: EventColumns
     read: int
-    refused: int
     is_whole: bool
-    refusals: list[str] = field(default_factory=list)
+    refusals: Refusals = field(default_factory=Refusals)
     ignored: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -46,14 +44,12 @@ def read_sample(stream: StreamDefinition, paths: Sequence[Path], seconds: float)
     schema = stream.incoming(1)
     checks = EventChecks(stream, schema, time.time_ns() // 1_000_000)
     blocks: list[EventColumns] = []
-    sample = Sample(listed(list(map(str, paths)), 3), checks.none(), 0, 0, True)
+    sample = Sample(listed(list(map(str, paths)), 3), checks.none(), 0, True)
     events = size_bytes = 0
     with EventFiles(paths, schema) as files:
         for block in checks.blocks(files):
             sample.read += block.rows
-            sample.refused += int(block.bad.sum())
-            if block.refused is not None and len(sample.refusals) < _SHOWN_REFUSALS:
-                sample.refusals.append(str(block.refused))
+            sample.refusals.add(block.refused)
             blocks.append(block.events)
             events, size_bytes = events + len(block.events), size_bytes + _bytes_of(block.events)
             if events >= _EVENTS_MAX or size_bytes >= _BYTES_MAX or time.perf_counter() >= until_s:
@@ -89,6 +85,6 @@ def _nothing(sample: Sample) -> str:
     if not sample.read:
         return f"{sample.where}: there is no event in it; name a file with events"
     return (
-        f"{sample.where}: none of {sample.read:,} rows can be an event of the stream; the first: {sample.refusals[0]}; "
-        "mend the definitions or the rows"
+        f"{sample.where}: none of {sample.read:,} rows can be an event of the stream; the first: "
+        f"{sample.refusals.first}; mend the definitions or the rows"
     )

@@ -185,7 +185,8 @@ def test_the_small_sets_have_what_they_are_for() -> None:
 def test_the_lock_has_each_package_that_is_asked_for() -> None:
     wanted = Path(packages.__file__).with_name("requirements.in").read_text().split()
     assert {
-        f"{package}=={packages.pinned(package)}" for package in ("apache-flink-libraries", "duckdb", "polars")
+        f"{package}=={packages.pinned(package)}"
+        for package in ("apache-flink-libraries", "duckdb", "polars", "quixstreams")
     } == set(wanted)
     lock = Path(packages.__file__).with_name("requirements.lock").read_text()
     assert "://" not in lock

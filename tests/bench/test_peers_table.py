@@ -41,6 +41,10 @@ def results() -> Results:
     found.note("railgun_unit.one_10", "", SPEED)
     found.note("duckdb_batch.one_10", "2.0.0", SPEED | RATIOS)
     found.note("duckdb_batch", "2.0.0", FEW)
+    on_broker = {"broker_cpu_us_per_event": 3.0, "broker_written_bytes_per_event": 812.0}
+    topics = {f"railgun_topics{key}": value for key, value in RATIO.items()}
+    found.note("consumer_deque.one_10", "", SPEED | on_broker | topics)
+    found.note("kafka_streams.one_10", "4.3.1", {"filling_events_per_s": 9.0}, "it was stopped")
     found.note_missing("flink_heap", "java is not installed")
     return found
 
@@ -54,7 +58,10 @@ def test_each_system_has_its_lines() -> None:
     duckdb = "| one_10 | `duckdb_batch` 2.0.0 | 123,000 (100,000 .. 235,000) | 8.13 | 60 | 512 "
     assert f"{duckdb}| 12.3 (11 .. 13); 20.6 | 12.3 (11 .. 13); 20.6 | 99.9 % |" in lines
     assert "| `duckdb_batch` 2.0.0 | w − 1 ms | 100 % | 50.0 % | 99.9 % |" in lines
-    assert lines[-1] == "- `flink_heap`: java is not installed"
+    consumer = "| one_10 | `consumer_deque` | 123,000 (100,000 .. 235,000) | 8.13 | 60 | 512 | 3 | 812 "
+    assert f"{consumer}| 12.3 (11 .. 13); 20.6 | 99.9 % |" in lines
+    assert not [line for line in lines if line.startswith("| one_10 | `kafka_streams`")], "it was stopped"
+    assert lines[-2:] == ["- `kafka_streams.one_10`: it was stopped", "- `flink_heap`: java is not installed"]
 
 
 def test_the_page_is_written_between_its_marks() -> None:

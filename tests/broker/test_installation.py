@@ -14,7 +14,7 @@ from typing import ClassVar
 import pytest
 
 from railgun.broker import download_ways, installation
-from railgun.broker.artifacts import Jar, locked_jars, unsound
+from railgun.broker.artifacts import Bundle, Jar, locked_jars, unsound
 from railgun.broker.download_ways import REPOSITORY_VARIABLE, configured_repository
 from railgun.broker.errors import FetchError
 from railgun.broker.installation import install
@@ -134,7 +134,7 @@ def test_without_a_configured_repository_or_maven_the_public_one_is_taken(
 
 def test_a_configured_repository_stands_for_the_public_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    ways = [name for name, _ in download_ways.download_ways(JARS, "https://m.example/x")]
+    ways = [name for name, _ in download_ways.download_ways(Bundle("x", 1, (), JARS), "https://m.example/x")]
     assert ways == ["download from https://m.example/x"]
 
 

@@ -36,11 +36,17 @@ def fetching(fetched: int, total: int, donor: str | None = "node-1/0", hashed: i
     return {"donor": donor, "fetched_bytes": fetched, "total_bytes": total, "hashed_bytes": hashed}
 
 
-ENDED = {"unit": 1, "times": 5, "last_ms": 1_700_000_000_000, "error": "No space left on device"}
+ENDED = {
+    "unit": 1,
+    "times": 5,
+    "last_ms": 1_700_000_000_000,
+    "error": "No space left on device",
+    "text": "unit 1 of node-2 ended 5 times in the last 10 minutes; last: No space left on device",
+}
 NODES = [
     node("node-1", active=3, copies=4),
     node("node-2", active=1, copies=4, rack="b", refused="1 node would be left for 2 copies", ended=[ENDED]),
-    node("node-3", state="away", alive=False, copies=2, rack="c", lost=2),
+    node("node-3", state="away", alive=False, copies=2, rack="c", lost=2, heard_ms=1_700_000_000_000),
 ]
 TASKS = [
     {
@@ -70,7 +76,7 @@ TASKS = [
     ),
 ]
 WARNINGS = [
-    "unit 1 of node-2 ended 5 times in the last 10 minutes; last: No space left on device",
+    str(ENDED["text"]),
     "nobody answers 3 tasks: payments/merchant/0, payments/merchant/1, payments/merchant/2",
 ]
 
@@ -79,11 +85,13 @@ def happening(kind: str, text: str, at_ms: int = 1_700_000_000_000) -> dict[str,
     return {"kind": kind, "at_ms": at_ms, "first_ms": at_ms, "times": 1, "text": text}
 
 
-SINCE_MS = 1_699_999_000_000
+SINCE_MS, LOOKED_MS = 1_699_999_000_000, 1_700_000_100_000
 LATELY = [
     happening("copy_made", "1 copy was made on node-1: payments/card/2"),
     happening("copy_failed", "payments/card/2 on node-3/0 failed: TaskFolderError: a file is in its place"),
-    happening("node_gone", "node-3 is gone"),
+    happening(
+        "node_lost", "node-3 was lost: it fell silent without closing its copies; node-1 took over 2 tasks"
+    ),
 ]
 
 
@@ -91,13 +99,13 @@ class SomeCluster:
     """`ClusterOperations` that answers as it is told. orders: those that were given.
 
     overview_s, order_s: how long an answer takes.  refused: why an order is refused.
-    nodes, tasks, warnings, lately: what is shown.
+    nodes, tasks, warnings, lately: what is shown.  looks: whether it is looked at.
     """
 
     def __init__(self) -> None:
         self.orders: list[tuple[str, str, bool]] = []
         self.overview_s = self.order_s = 0.0
-        self.refused = ""
+        self.refused, self.looks = "", True
         self.nodes, self.tasks, self.warnings = copying.deepcopy((NODES, TASKS, WARNINGS))
         self.lately = copying.deepcopy(LATELY)
 
@@ -112,7 +120,12 @@ class SomeCluster:
             "warnings": self.warnings,
             "behind": states.count("behind"),
             "unheard": states.count(None),
-            "lately": {"since_ms": SINCE_MS, "entries": self.lately},
+            "lately": {
+                "since_ms": SINCE_MS,
+                "looked_ms": LOOKED_MS,
+                "overdue": not self.looks,
+                "entries": self.lately,
+            },
             "nodes": self.nodes,
             "tasks": self.tasks,
         }

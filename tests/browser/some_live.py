@@ -11,6 +11,20 @@ from playwright.sync_api import Page, Route
 Live = dict[str, Any]
 STARTED_MS = 1_780_000_000_000
 ROUTE = "**/v1/live"
+LATELY = {
+    "since_ms": STARTED_MS,
+    "looked_ms": STARTED_MS + 60_000,
+    "overdue": False,
+    "entries": [
+        {
+            "kind": "node_lost",
+            "at_ms": STARTED_MS + 30_000,
+            "first_ms": STARTED_MS + 30_000,
+            "times": 1,
+            "text": "node-3 was lost: it fell silent without closing its copies; node-1 took over 12 tasks, node-2 3",
+        }
+    ],
+}
 
 
 def window(seconds: float, events: int = 0, **more: Any) -> dict[str, Any]:
@@ -74,10 +88,12 @@ def troubled() -> Live:
         "nodes": {"live": 2, "away": 1},
         "copies": {"answering": 10, "silent": 7, "behind": 2, "failed": 1, "unheard": 4},
         "warnings": [
+            "1 copy has failed: logins/device/0 on node-2/0: no space left on device",
             "1 node is away: node-3",
             "5 tasks have fewer than 2 copies that could answer: logins/device/0, payments/*/1 and 3 more",
             "nobody answers 2 tasks: logins/device/0, logins/device/3",
         ],
+        "lately": LATELY,
         "as_of_ms": -3_000,
     }
     payments = stream(

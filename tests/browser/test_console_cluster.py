@@ -74,20 +74,46 @@ def test_nodes_and_figures(shown: Tab) -> None:
     }
     first, second, third = shown.cells("Nodes")
     assert first == [
-        *("node-1", "live", "3", "4", "1", "48,000", "1", "Drain …"),
+        *(
+            "node-1",
+            "live payments/merchant/0 failed: no space left on device",
+            "3",
+            "4",
+            "1",
+            "48,000",
+            "1",
+            "Drain …",
+        ),
         *("2", "a", "node-1.example.com", "0.1.0"),
     ]
     assert re.fullmatch(
-        r"live Unit 1 ended 5 times in the last 10 minutes, last 2023-11-14 .*: No space left on device "
+        "live Unit 1 of node-2 ended 5 times in the last 10 minutes; last: No space left on device. "
+        r"\(2023-11-14 .*\) "
         "The last order to drain it was refused: 1 node would be left for 2 copies",
         second[1],
     )
     expect(shown.rows("Nodes").nth(1).locator(".state")).to_have_class("state off")
-    expect(shown.rows("Nodes").nth(0).locator(".state")).to_have_class("state good")
+    # A copy of it has failed, so it is not well.
+    expect(shown.rows("Nodes").nth(0).locator(".state")).to_have_class("state off")
+    failed = shown.rows("Nodes").nth(0).get_by_role("link", name="payments/merchant/0")
+    expect(failed).to_have_attribute("href", "#/cluster/payments%2Fmerchant%2F0")
     shown.sees("Unit 1 of node-2 ended 5 times in the last 10 minutes; last: No space left on device.")
-    assert third[1] == "away 2 tasks get no copy here until it is started again"
+    assert re.fullmatch(
+        r"away Last heard 2023-11-14 .* 2 tasks get no copy here until it is started again", third[1]
+    )
     shown.sees("Nobody answers 3 tasks: payments/merchant/0")
     assert re.search(r"as of \d s ago", shown.page.inner_text("main"))
+
+
+def test_a_node_is_green_if_all_of_it_is_well(shown: Tab, cluster: SomeCluster) -> None:
+    state = shown.rows("Nodes").nth(0).locator(".state")
+    cluster.tasks = [
+        task(0, *(copy("node-1", "failed", unit=unit, failure="a page is damaged") for unit in (0, 1)))
+    ]
+    shown.sees("payments/card/0 and 1 more copy failed: a page is damaged")
+    expect(state).to_have_class("state off")
+    cluster.tasks = [task(0, copy("node-1", "answering"))]
+    expect(state).to_have_class("state good", timeout=PATIENCE_MS)
 
 
 def test_the_grid_of_copies(shown: Tab) -> None:
@@ -157,11 +183,13 @@ def test_a_task_that_a_warning_names_is_found_by_its_link(shown: Tab) -> None:
 
 def test_what_has_happened_lately(shown: Tab, cluster: SomeCluster) -> None:
     section = shown.page.locator("section[data-key=lately]")
-    expect(section.locator("p")).to_contain_text("Noted by this front-end since 2023-11-14")
+    expect(section.locator("p")).to_contain_text(
+        re.compile("Noted by this front-end since 2023-11-14 .*; last look 2023-11-14 ")
+    )
     assert [row[1] for row in shown.cells("Lately")] == [
         "1 copy was made on node-1: payments/card/2",
         "payments/card/2 on node-3/0 failed: TaskFolderError: a file is in its place",
-        "node-3 is gone",
+        "node-3 was lost: it fell silent without closing its copies; node-1 took over 2 tasks",
     ]
     assert all(row[0].startswith("2023-11-14 ") for row in shown.cells("Lately"))
     expect(section.get_by_role("link", name="payments/card/2").first).to_have_attribute(
@@ -175,6 +203,9 @@ def test_what_has_happened_lately(shown: Tab, cluster: SomeCluster) -> None:
     cluster.lately = []
     shown.sees("Nothing has happened that this front-end noted since 2023-11-14")
     expect(section.locator("table")).to_have_count(0)
+    cluster.looks = False
+    shown.sees(re.compile("Not looked since 2023-11-14 .*: what has happened after that is not known"))
+    shown.misses("Nothing has happened")
 
 
 def test_a_node_is_drained_and_used_again(shown: Tab, cluster: SomeCluster) -> None:

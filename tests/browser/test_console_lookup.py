@@ -178,7 +178,7 @@ def test_thresholds_and_times_of_a_key(shown: Tab) -> None:
     assert values(shown)["is_often"] == "false"
     at = "2023-11-14 22:13:20"
     assert re.search(rf"{at} .*UTC \(1700000000000\)|{at} UTC \(1700000000000\)", values(shown)["seen_at"])
-    expect(shown.page.locator("[data-key=conditions]")).to_have_text("true is_seen")
+    expect(shown.page.locator("[data-key=conditions]")).to_have_text("True: is_seen.")
     shown.open(place("kinds", {"keys": [{"who": "nobody"}]}))
     shown.sees("Nothing is known of this key")
     shown.sees("Of 2 true-or-false metrics none is true.")

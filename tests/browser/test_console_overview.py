@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Route, expect
 from railgun.engine.engine import Engine
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.some_cluster import HOSTILE
-from tests.browser.some_live import ROUTE, STARTED_MS, Fed, live, stream, troubled, warming, windows
+from tests.browser.some_live import LATELY, ROUTE, STARTED_MS, Fed, live, stream, troubled, warming, windows
 from tests.frontend.access.callers import secret
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server, until
@@ -121,6 +121,10 @@ def test_the_cluster_the_front_end_and_what_is_to_be_seen_to(shown: Tab) -> None
     warnings = shown.page.get_by_label("Warnings").locator("li")
     first, third = "#/cluster/logins%2Fdevice%2F0", "#/cluster/logins%2Fdevice%2F3"
     links = {
+        "1 copy has failed: logins/device/0 on node-2/0: no space left on device. Cluster": [
+            first,
+            "#/cluster",
+        ],
         "1 node is away: node-3. Cluster": ["#/cluster"],
         "5 tasks have fewer than 2 copies that could answer: logins/device/0, payments/*/1 and 3 more. Cluster": [
             first,
@@ -134,6 +138,22 @@ def test_the_cluster_the_front_end_and_what_is_to_be_seen_to(shown: Tab) -> None
     hrefs = [each.get_attribute("href") for each in warnings.locator("a").all()]
     assert hrefs == [href for found in links.values() for href in found]
     warnings.get_by_role("link", name="Cluster").first.click()
+    shown.sees("Cluster", "h1")
+
+
+def test_the_newest_of_what_has_happened_lately(shown: Tab) -> None:
+    fed = Fed(shown.page, troubled())
+    shown.open()
+    shown.sees("node-1 took over 12 tasks, node-2 3")
+    assert [row[1] for row in shown.cells("Lately")] == [LATELY["entries"][0]["text"]]
+    section = shown.page.locator("section[data-key=lately]")
+    expect(section.locator("td .bad")).to_have_count(1)
+    stale = troubled()
+    stale["cluster"]["lately"] = {**LATELY, "overdue": True}
+    fed.answer = stale
+    shown.sees("Not looked since 2026-05-28", "section[data-key=lately]")
+    shown.check_layout()
+    section.get_by_role("link", name="Cluster").click()
     shown.sees("Cluster", "h1")
 
 
@@ -158,7 +178,7 @@ def test_a_server_in_one_process(shown: Tab) -> None:
 def test_a_cluster_that_was_not_looked_at_yet(shown: Tab) -> None:
     fed = Fed(shown.page, troubled())
     fed.answer = troubled()
-    fed.answer["cluster"].update(as_of_ms=None, nodes={}, copies={}, leader=None, warnings=[])
+    fed.answer["cluster"].update(as_of_ms=None, nodes={}, copies={}, leader=None, warnings=[], lately=None)
     shown.open()
     shown.sees("not known yet", "section[data-key=cluster]")
     assert figures(shown, "cluster") == {}

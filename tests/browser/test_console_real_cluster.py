@@ -1,6 +1,7 @@
 """The console of a real cluster: nodes of a broker, and a front-end that is asked."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,13 +77,58 @@ def test_a_unit_and_a_node_that_are_killed_are_warned_of(
             ended = "Unit 0 of node-1 ended 1 time in the last 10 minutes; last: killed by signal 9. Cluster"
             expect(warnings).to_contain_text(ended, timeout=PATIENCE_MS)
             cluster.nodes.pop("node-2").kill()
-            expect(warnings).to_contain_text("1 node is away: node-2. Cluster", timeout=PATIENCE_MS)
+            expect(warnings).to_contain_text("1 node is away: node-2, last heard 20", timeout=PATIENCE_MS)
             expect(warnings).to_contain_text("and 1 can have some", timeout=PATIENCE_MS)
             warnings.get_by_role("link", name="Cluster").first.click()
             expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("away", timeout=PATIENCE_MS)
-            expect(shown.rows("Nodes").filter(has_text="node-1")).to_contain_text("Unit 0 ended 1 time")
+            expect(shown.rows("Nodes").filter(has_text="node-1")).to_contain_text(
+                "Unit 0 of node-1 ended 1 time"
+            )
             lately = shown.page.locator("section[data-key=lately]")
-            expect(lately).to_contain_text("node-2 is gone", timeout=PATIENCE_MS)
+            # It may have answered all of them, since the other one's unit was killed.
+            lost = re.compile(
+                r"node-2 was lost: it fell silent without closing its copies; node-1 took over [1-4] tasks?"
+            )
+            expect(lately).to_contain_text(lost, timeout=PATIENCE_MS)
             expect(lately).to_contain_text("unit 0 of node-1 ended: killed by signal 9")
+    finally:
+        cluster.close()
+
+
+@pytest.mark.timeout(300)
+def test_a_node_that_is_stopped_in_order_is_told_from_one_that_is_lost(
+    browser: Browser, kafka: str, tmp_path: Path
+) -> None:
+    """The other test loses one. Each node has a copy of every task, so that the one that is left takes over."""
+    cluster = RunningCluster(kafka, tmp_path, seed=6, nodes=2)
+    try:
+        with (
+            front_end(FrontEndConfiguration(quick_settings(kafka), cluster.prefix)) as running,
+            tab(browser, running.service.url) as shown,
+        ):
+            shown.open()
+            shown.sees("Nothing to warn of.")
+            answering = shown.page.locator("section[data-key=cluster] .figures div").filter(
+                has_text="Copies answering"
+            )
+            expect(answering).to_contain_text("4", timeout=PATIENCE_MS)
+
+            def looked_ms() -> int:
+                found = running.client.get("/v1/cluster").json()["lately"]["looked_ms"]
+                return int(found or 0)
+
+            before_ms = looked_ms()
+            awaited(lambda: looked_ms() > before_ms)
+            lately = shown.page.locator("section[data-key=lately]")
+            assert cluster.nodes["node-2"].stop() == 0
+            stopped = re.compile(r"node-2 was stopped in order; node-1 took over [1-4] tasks?")
+            expect(lately).to_contain_text(stopped, timeout=PATIENCE_MS)
+            what_next = "start what is away, or see its log: no other node can have its copies"
+            expect(shown.page.get_by_label("Warnings")).to_contain_text(what_next, timeout=PATIENCE_MS)
+            lately.get_by_role("link", name="Cluster").click()
+            shown.sees(stopped, "section[data-key=lately]")
+            expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("Last heard 20")
+            cluster.nodes["node-2"].start()
+            shown.sees("node-2 is back", "section[data-key=lately]")
     finally:
         cluster.close()

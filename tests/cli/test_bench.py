@@ -20,6 +20,7 @@ from railgun.cli.main import main
 ROOT = Path(__file__).parents[2]
 START_MS = 1_700_000_000_000
 EVENTS, APART_MS = 1_000, 50
+DAY_MS = 86_400_000
 
 DEFINITIONS = """
 [streams.payments]
@@ -118,13 +119,16 @@ def test_the_figures_agree_with_one_another(folder: Path, capsys: pytest.Capture
     assert (single["rate"], single["events"]) == (200, 80)
     assert 0 < single["p50_ms"] <= single["p99_ms"] <= single["p999_ms"] <= single["greatest_ms"]
     assert single["cpu_us"] > 0
+    assert (single["kept_up"], single["not_single"]) == (True, None)
     assert found["memory"]["process_bytes"] > found["memory"]["tasks_bytes"] >= 0
 
     disk = found["disk"]
     assert disk["year_events"] == 20 * 365 * 86_400
     stored = by_card["stored_bytes"] + by_shop["stored_bytes"] * 3 / 4
     assert disk["event_bytes"] == pytest.approx(stored, rel=0.02)
-    assert disk["year_bytes"] == pytest.approx(disk["event_bytes"] * disk["year_events"], rel=0.02)
+    assert disk["retention_ms"] == by_card["kept_ms"] == by_shop["kept_ms"] == 30 * DAY_MS
+    kept_events = disk["year_events"] * 30 / 365
+    assert disk["year_bytes"] == pytest.approx(disk["event_bytes"] * kept_events, rel=0.02)
     assert disk["state_bytes"] > 0
 
     peak = found["peak"]
@@ -164,7 +168,7 @@ def test_the_figures_for_people(folder: Path, capsys: pytest.CaptureFixture[str]
         r"\n  latency, p50 +[\d.,]+ ms +single events, 200 due each second\n",
         r"\n  latency, p99\.9 +[\d.,]+ ms +of 80 events; the longest [\d.,]+ ms\n",
         r"\n  on disk +[\d.]+ bytes an event +in all tasks; ",
-        r"\n  a year on disk +[\d.]+ GB +630,720,000 events ",
+        r"\n  a year on disk +[\d.]+ GB +630,720,000 events in all tasks, of which the last 30 d are kept \(ret",
         r"\n  5,000 events/s +[\d.]+ cores +the engine alone, in batches;.*; \d+ partitions? at least\n",
         r"\nwindows: full; (0\.9|1\.0)\d expiries for each arrival, ",
         r"\nAll this is of 2 tasks \(card, shop; one partition each\), fed by one thread in turn:\n",
@@ -185,13 +189,19 @@ def test_what_is_late_refused_or_sent_twice_is_counted(
 ) -> None:
     rows = [line(number) for number in range(EVENTS)]
     rows[500] = line(500, ts="soon")
+    rows[600] = "{broken\n"
+    rows[601] = line(601, id=None)
+    rows[602] = line(602, ts="later", id=None)
     rows[700] = rows[699]
     for number in range(200, 300):
         rows[number] = line(number, ts=START_MS)
     (folder / "e.ndjson").write_text("".join(rows))
     found = bench(capsys)
     events = found["events"]
-    assert (events["read"], events["refused"], events["used"]) == (EVENTS, 1, EVENTS - 1)
+    assert (events["read"], events["refused"], events["used"]) == (EVENTS, 4, EVENTS - 4)
+    assert events["refused_by_reason"] == {"ts: no timestamp": 2, "row: unreadable": 1, "id: null": 1}
+    for row, refusal in zip((501, 601, 602), events["refusals"], strict=True):
+        assert refusal.startswith(f"e.ndjson, row {row}: ")
     assert events["refusals"][0].startswith("e.ndjson, row 501: ts: 'soon' is no")
     task = found["full_speed"]["tasks"][0]
     # Pieces need not be whole rounds.
@@ -199,7 +209,9 @@ def test_what_is_late_refused_or_sent_twice_is_counted(
     assert task["duplicates"] == pytest.approx(task["events"] / 1_000, abs=1.5)
     assert main(["bench", "d.toml", "e.ndjson", *QUICK]) == 0
     shown = capsys.readouterr().out
-    assert "\nrefused: 1 row of 1,000; the first:\n  e.ndjson, row 501: ts: " in shown
+    assert "\nrefused: 4 rows of 1,000; by reason, each with its first:\n" in shown
+    assert "\n  ts: no timestamp, 2 rows; e.ndjson, row 501: ts: 'soon' is no" in shown
+    assert "\n  row: unreadable, 1 row; e.ndjson, row 601: " in shown
     assert re.search(
         r"\nlate: (9|10|11)% of the events. Are the files in the order in which events come\?\n", shown
     )
@@ -217,11 +229,43 @@ def test_a_partitioner_that_no_event_has_is_told(folder: Path, capsys: pytest.Ca
 
 
 def test_a_rate_that_is_too_high_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["bench", "d.toml", "e.ndjson", "--seconds", "0.4", "--rate", "1e9"]
+    words = ["bench", "d.toml", "e.ndjson", "--seconds", "0.4", "--rate", "1e9", "--peak", "1e7"]
     assert main(words) == 0
-    shown = capsys.readouterr().out
-    assert "latency: 1e+09 single events a second are too many for this machine: it took " in shown
-    assert "of 200,000 events" in shown
+    shown = capsys.readouterr()
+    assert re.search(
+        r"\nsingle events: 1,000,000,000 single events a second are too many for this machine: [\d,]+ were answered; "
+        r"try a smaller --rate\n",
+        shown.out,
+    )
+    assert "\nsingle events, 1,000,000,000/s, for at most " in shown.err
+    assert re.search(
+        r"\n  10,000,000 events/s +[\d.,]+ cores +the engine alone, in batches; [\d,]+ part", shown.out
+    )
+    assert "latency, " not in shown.out
+    assert "a single event" not in shown.out
+    assert "if each came alone" not in shown.out
+
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    single = found["single_events"]
+    assert not single["kept_up"]
+    assert "are too many for this machine" in single["not_single"]
+    assert single["kept_rate"] == pytest.approx(single["events"] / single["seconds"], rel=0.02)
+    assert {single[key] for key in ("p50_ms", "p99_ms", "p999_ms", "greatest_ms", "cpu_us")} == {None}
+    assert found["peak"]["cores_if_single"] is None
+
+
+def test_a_window_outranks_retention_on_disk(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = DEFINITIONS.replace('lateness = "1s"', 'lateness = "1s"\nretention = "5s"\ndedup_events = 1000')
+    (folder / "d.toml").write_text(text.replace("card OVER SLIDING 10", "card OVER SLIDING 500"))
+    by_card, by_shop = bench(capsys)["full_speed"]["tasks"]
+    # 1,000 ids of each of four partitions last for 200 s of 20 events/s, and for 267 s of three quarters of them.
+    assert by_card["kept_ms"] == 500_000
+    assert by_shop["kept_ms"] == pytest.approx(266_667, rel=0.01)
+    (folder / "d.toml").write_text(text.replace('"5s"', '"forever"'))
+    found = bench(capsys)
+    assert found["disk"]["retention_ms"] is None
+    assert found["full_speed"]["tasks"][0]["kept_ms"] == 365 * DAY_MS
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import railgun.cli.first_start
 import railgun.engine.offline
 from railgun.cli.main import main
 from railgun.files.formats import READABLE, WRITABLE
@@ -61,6 +62,7 @@ def test_the_summary_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -
     summary = json.loads(capsys.readouterr().out)
     assert (summary["events"], summary["refused"], summary["out"]) == (3, 1, "out.csv")
     assert summary["ignored"] == {"b.ndjson": ["more"]}
+    assert summary["refused_by_reason"] == {"ts: no timestamp": 1}
     assert summary["refusals"][0].startswith("a.csv, row 2: ts: ")
     assert summary["seconds"] > 0
     assert summary["events_per_s"] == pytest.approx(3 / summary["seconds"], rel=0.5)
@@ -87,8 +89,17 @@ def test_bad_rows_are_skipped_and_keep_their_places(folder: Path, capsys: pytest
     assert table["duplicate_card"].to_pylist() == [None, None, False, None, False, None]
     shown = capsys.readouterr().err.splitlines()
     assert shown[0].startswith("6 events in ")
-    assert shown[1:2] == ["4 rows refused, with nulls as results; the first:"]
-    assert shown[2].startswith("  a.csv, row 1: ts: ")
+    assert shown[1] == "4 rows refused, with nulls as results; by reason, each with its first:"
+    assert [each.partition(";")[0] for each in shown[2:]] == [
+        "  ts: no timestamp, 2 rows",
+        "  id: null, 1 row",
+        "  row: unreadable, 1 row",
+    ]
+    assert [each.partition("; ")[2].partition(": ")[0] for each in shown[2:]] == [
+        "a.csv, row 1",
+        "a.csv, row 2",
+        "a.csv, row 4",
+    ]
 
 
 def test_nothing_but_bad_rows(folder: Path) -> None:
@@ -125,6 +136,18 @@ def test_wrong_use(words: list[str], message: str, folder: Path, capsys: pytest.
     assert error.startswith(f"railgun run: {message}")
     assert error.count("\n") == 1
     assert not list(folder.glob("o.*"))
+
+
+def test_a_file_that_is_not_there_is_missed_before_kernels_are_compiled(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiling() -> None:
+        raise AssertionError("the kernels are compiled")
+
+    monkeypatch.setattr(railgun.cli.first_start, "compile_beforehand", compiling)
+    for command in (["run", "--out", "o.csv"], ["bench"]):
+        assert main([command[0], "d.toml", "a.csv", "gone.csv", *command[1:]]) == 2
+        assert f"railgun {command[0]}: gone.csv: No such file" in capsys.readouterr().err
 
 
 def test_several_streams_need_a_choice(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

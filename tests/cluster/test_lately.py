@@ -27,6 +27,7 @@ class Cluster:
     def __init__(self) -> None:
         self.observed = ObservedCluster(ClusterPolicy(), 0.0)
         self.states: dict[CopyName, dict[TaskKey, tuple[CopyState, str]]] = {A: {}, B: {}, C: {}}
+        self.silent: set[CopyName] = set()
         self.now_s = 0.0
         for copy in (A, B, C):
             self.says(copy.node)
@@ -35,7 +36,7 @@ class Cluster:
         for task in (ONE, OTHER):
             self.has(A, task, CopyState.SILENT)
             self.has(B, task, CopyState.SILENT)
-        self.lately = Lately(SINCE_MS)
+        self.lately = Lately(SINCE_MS, self.now_s)
         self.look()
 
     def says(self, node: str, incarnation: int = 1, *ended: EndedUnit) -> None:
@@ -65,11 +66,28 @@ class Cluster:
     def look(self, after_s: float = 1.0) -> None:
         self.now_s += after_s
         for copy, own in self.states.items():
+            if copy in self.silent:
+                continue
             copies = [
-                CopyStatus(**task._asdict(), state=state, failure=failure, position=5, replied=5, end=9)
+                CopyStatus(
+                    **task._asdict(),
+                    state=state,
+                    leaving=state is CopyState.CLOSED,
+                    failure=failure,
+                    position=5,
+                    replied=5,
+                    end=9,
+                )
                 for task, (state, failure) in own.items()
             ]
-            report = UnitReport(node=copy.node, unit=copy.unit, generation=1, interval_ms=200, copies=copies)
+            report = UnitReport(
+                node=copy.node,
+                unit=copy.unit,
+                generation=1,
+                interval_ms=200,
+                copies=copies,
+                said_ms=self.now_ms,
+            )
             self.observed.take_report(encode_report(report), self.now_s)
         self.lately.look(self.observed, self.plan, self.now_s, self.now_ms)
 
@@ -78,7 +96,7 @@ class Cluster:
         return SINCE_MS + round(1_000 * self.now_s)
 
     def entries(self) -> list[dict[str, Any]]:
-        found = self.lately.shown()
+        found = self.lately.shown(self.now_s)
         assert found["since_ms"] == SINCE_MS
         entries: list[dict[str, Any]] = found["entries"]
         return entries
@@ -118,6 +136,129 @@ def test_nodes_go_come_back_and_come_anew() -> None:
     cluster.says("node-c", 3)
     cluster.look()
     assert cluster.texts()[0] == "node-c was started again"
+
+
+def test_a_node_that_closes_its_copies_was_stopped_and_the_takers_of_its_tasks_are_counted() -> None:
+    cluster = Cluster()
+    tasks = [ONE, OTHER, THIRD]
+    cluster.planned(2, dict.fromkeys(tasks, (A, B, C)))
+    for task in tasks:
+        cluster.has(A, task, CopyState.ANSWERING)
+    cluster.look()
+    # It leaves the group while it still closes its copies, and others have not taken over all of them.
+    for task in (ONE, OTHER):
+        cluster.has(A, task, CopyState.CLOSED)
+    cluster.has(B, ONE, CopyState.ANSWERING)
+    cluster.live("bc")
+    cluster.look()
+    assert cluster.entries() == []
+    cluster.has(A, THIRD, CopyState.CLOSED)
+    cluster.has(B, OTHER, CopyState.ANSWERING)
+    cluster.look()
+    (stopped,) = cluster.entries()
+    assert stopped["kind"] == "node_stopped"
+    assert stopped["text"] == "node-a was stopped in order; node-b took over 2 tasks"
+    cluster.has(C, THIRD, CopyState.ANSWERING)
+    cluster.look()
+    taken = "node-a was stopped in order; node-b took over 2 tasks, node-c 1"
+    assert cluster.texts() == [taken]
+    # What moves on once it is back is not told of it.
+    cluster.live("abc")
+    cluster.look()
+    cluster.has(B, THIRD, CopyState.ANSWERING)
+    cluster.has(C, THIRD, CopyState.SILENT)
+    cluster.look()
+    assert cluster.texts() == ["node-a is back", taken]
+
+
+def test_a_node_that_falls_silent_was_lost() -> None:
+    cluster = Cluster()
+    cluster.has(A, ONE, CopyState.ANSWERING)
+    cluster.look()
+    # Others take over long before the group misses it.
+    cluster.silent.add(A)
+    cluster.has(B, ONE, CopyState.ANSWERING)
+    cluster.look()
+    cluster.live("bc")
+    for _ in range(6):
+        cluster.look()
+    (lost,) = cluster.entries()
+    assert lost["kind"] == "node_lost"
+    lost_text = "node-a was lost: it fell silent without closing its copies; node-b took over 1 task"
+    assert lost["text"] == lost_text
+    assert "node-a was lost" in as_text(
+        {
+            **overview(cluster.observed, cluster.plan, "node-b", [ONE, OTHER], cluster.now_s),
+            "lately": cluster.lately.shown(cluster.now_s),
+        }
+    )
+
+
+def test_of_a_node_whose_units_go_on_or_were_killed_before_it_is_not_known_how_it_went() -> None:
+    cluster = Cluster()
+    cluster.live("bc")
+    for _ in range(70):
+        cluster.look()
+    assert cluster.texts() == ["node-a is gone"]
+    # For a unit that was killed its node says that it closed, and goes then.
+    for task in (ONE, OTHER):
+        cluster.has(B, task, CopyState.CLOSED)
+    cluster.look()
+    cluster.silent.add(B)
+    cluster.says("node-b", 1, EndedUnit(unit=0, times=1, last_ms=cluster.now_ms, error="killed by signal 9"))
+    cluster.live("c")
+    cluster.look()
+    assert cluster.texts()[:2] == ["unit 0 of node-b ended: killed by signal 9", "node-b is gone"]
+
+
+def test_a_copy_that_failed_is_well_again_once_it_could_answer() -> None:
+    cluster = Cluster()
+    for task in (ONE, OTHER):
+        cluster.has(A, task, CopyState.FAILED, "damaged")
+    cluster.look()
+    for task in (ONE, OTHER):
+        cluster.has(A, task, CopyState.BEHIND)
+    cluster.look()
+    assert len(cluster.entries()) == 1
+    cluster.has(A, ONE, CopyState.SILENT)
+    cluster.look()
+    cluster.look()
+    well = cluster.entries()[0]
+    assert (well["kind"], well["text"]) == ("copy_well", f"{ONE} on node-a/0 is well again")
+    cluster.has(A, OTHER, CopyState.ANSWERING)
+    cluster.look()
+    assert cluster.texts()[0] == f"2 copies on node-a are well again: {ONE}, {OTHER}"
+    # One that the plan names no more is not waited for.
+    cluster.has(A, ONE, CopyState.FAILED, "damaged")
+    cluster.look()
+    cluster.planned(2, {ONE: (B, C), OTHER: (B, A)})
+    cluster.look()
+    cluster.has(A, ONE, CopyState.SILENT)
+    cluster.look()
+    assert "failed" in cluster.texts()[0]
+
+
+def test_looks_that_fail_are_told() -> None:
+    cluster = Cluster()
+    shown = cluster.lately.shown(cluster.now_s + 29.0)
+    assert (shown["looked_ms"], shown["overdue"]) == (cluster.now_ms, False)
+    assert cluster.lately.shown(cluster.now_s + 31.0)["overdue"]
+    command = as_text(
+        {
+            **overview(cluster.observed, cluster.plan, "node-a", [ONE, OTHER], cluster.now_s),
+            "lately": cluster.lately.shown(cluster.now_s + 31.0),
+        }
+    )
+    not_known = "lately: not looked since 1970-01-01T00:16:41Z; what has happened after that is not known\n"
+    assert not_known in command
+    cluster.look(95.0)
+    assert [(each["kind"], each["text"]) for each in cluster.entries()] == [
+        ("not_looked", "the cluster could not be looked at for 1 min 35 s")
+    ]
+    assert not cluster.lately.shown(cluster.now_s)["overdue"]
+    never = Lately(SINCE_MS, 0.0)
+    assert (never.shown(5.0)["looked_ms"], never.shown(5.0)["overdue"]) == (None, False)
+    assert never.shown(31.0)["overdue"]
 
 
 def test_a_copy_that_fails_is_noted_with_its_error_and_the_one_that_replaces_it() -> None:
@@ -198,11 +339,11 @@ def test_the_command_prints_the_newest() -> None:
     cluster = Cluster()
     shown = overview(cluster.observed, cluster.plan, "node-a", [ONE, OTHER], cluster.now_s)
     assert "lately" not in as_text(shown)
-    assert "lately" not in as_text({**shown, "lately": cluster.lately.shown()})
+    assert "lately" not in as_text({**shown, "lately": cluster.lately.shown(cluster.now_s)})
     for number in range(7):
         cluster.live("abcdefghijk"[: 4 + number])
         cluster.look()
-    lines = as_text({**shown, "lately": cluster.lately.shown()}).splitlines()
+    lines = as_text({**shown, "lately": cluster.lately.shown(cluster.now_s)}).splitlines()
     begin = lines.index(
         "lately, as the server has noted since 1970-01-01T00:16:40Z; the last 5 of 7, all with --json:"
     )
@@ -249,7 +390,7 @@ def test_a_node_that_was_away_at_the_first_look_is_back_not_new() -> None:
     cluster = Cluster()
     cluster.says("node-c", 1)
     cluster.live("ab")
-    cluster.lately = Lately(SINCE_MS)
+    cluster.lately = Lately(SINCE_MS, cluster.now_s)
     cluster.look()
     cluster.live("abc")
     cluster.look()

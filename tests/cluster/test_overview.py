@@ -117,7 +117,8 @@ def test_units_that_end_by_themselves_are_told_with_their_last_error() -> None:
     said = "unit 1 of node-b ended 5 times in the last 10 minutes; last: No space left on device"
     assert said in shown["warnings"]
     assert f"WARNING: {said}\n" in as_text(shown)
-    assert [node.get("ended") for node in shown["nodes"]] == [None, [msgspec.structs.asdict(ended)], None]
+    own = {**msgspec.structs.asdict(ended), "text": said}
+    assert [node.get("ended") for node in shown["nodes"]] == [None, [own], None]
     # What a node said before it was away tells nothing of now.
     observed.take_members(["node-a", "node-c"], 10.0)
     away = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
@@ -348,6 +349,7 @@ SHORT = (
     "2 copies of each task are wanted, on nodes of their own, and 1 can have some; start more nodes, or set "
     "cluster.copies"
 )
+START = "start what is away, or see its log"
 FEWER = "fewer than 2 copies that could answer"
 
 
@@ -361,7 +363,7 @@ def test_warnings() -> None:
     shown = overview(observed, drained, None, [ONE, OTHER], 20.0)
     assert shown["warnings"] == [
         "no node leads: nothing is moved, and no copies are made",
-        "1 node is away: node-a",
+        f"1 node is away: node-a; {START}: no other node can have its copies",
         SHORT,
         "some nodes name a rack, and node-c none: set cluster.rack on all nodes, or on none",
         f"2 tasks have {FEWER}: s/k/0, s/k/1",
@@ -377,7 +379,50 @@ def test_no_node_at_all_is_another_warning_than_one_that_is_away() -> None:
     ]
     observed.take_members(["node-a"], 20.0)
     warnings = overview(observed, PLAN, "node-a", [ONE, OTHER], 20.0)["warnings"]
-    assert warnings == ["1 node is away: node-b", SHORT, f"2 tasks have {FEWER}: s/k/0, s/k/1"]
+    away = f"1 node is away: node-b; {START}: no other node can have its copies"
+    assert warnings == [away, SHORT, f"2 tasks have {FEWER}: s/k/0, s/k/1"]
+
+
+def test_a_node_that_is_away_was_heard_last_and_is_replaced_after_a_while() -> None:
+    observed = _observed(PLAN, STATES, members="bc")
+    report = UnitReport(
+        node="node-a", unit=0, generation=1, interval_ms=200, copies=[], said_ms=1_700_000_000_999
+    )
+    observed.take_report(encode_report(report), 9.0)
+    shown = overview(observed, PLAN, "node-b", [ONE, OTHER], 20.0)
+    assert shown["warnings"][0] == (
+        f"1 node is away: node-a, last heard 2023-11-14T22:13:20Z; {START}: 5 min after it went "
+        "(cluster.replace_after_s) its copies are made on other nodes"
+    )
+    assert [each.get("heard_ms") for each in shown["nodes"]] == [1_700_000_000_999, None, None]
+
+
+def test_a_failed_copy_is_warned_of_with_its_error_and_shown_at_its_node() -> None:
+    observed = _observed(PLAN, STATES)
+    for task, copy, failure in ((ONE, B, "a page\nis damaged"), (OTHER, A, "x" * 999)):
+        failed = CopyStatus(
+            **task._asdict(), state=CopyState.FAILED, failure=failure, position=5, replied=5, end=9
+        )
+        report = UnitReport(node=copy.node, unit=copy.unit, generation=1, interval_ms=200, copies=[failed])
+        observed.take_report(encode_report(report), 9.5)
+        shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
+        if task is ONE:
+            assert shown["warnings"][0] == f"1 copy has failed: {ONE} on node-b/0: a page is damaged"
+    assert shown["warnings"][0] == (
+        f"2 copies have failed: {ONE} on node-b/0, {OTHER} on node-a/0; the first: a page is damaged"
+    )
+    # It is live, and not well.
+    assert "  node-b  live, 1 failed  " in as_text(shown)
+
+
+def test_of_an_older_server_the_command_names_lost_copies_itself() -> None:
+    plan = replace(PLAN, lost={ONE: {"node-c": LostCopy(1, True)}})
+    shown = overview(_observed(plan, STATES), plan, "node-a", [OTHER, ONE], 10.0)
+    lost = "WARNING: node-c has lost its copy of 1 task, which it gets again when it is started again"
+    older = as_text({**shown, "warnings": []})
+    assert f"{lost}; its log says why\n" in older
+    noted = {"since_ms": 0, "entries": []}
+    assert lost not in as_text({**shown, "warnings": [], "lately": noted})
 
 
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:

@@ -177,7 +177,7 @@ def test_several_files_are_one_sequence(tmp_path: Path) -> None:
     lines = [",".join("" if value is None else str(value) for value in each.values()) for each in events[25:]]
     second.write_text("\n".join([",".join(events[0]), *lines]) + "\n", encoding="utf-8")
     sample = read_sample(stream, [first, second], 60)
-    assert (sample.read, sample.refused, sample.is_whole) == (40, 0, True)
+    assert (sample.read, sample.refusals.rows, sample.is_whole) == (40, 0, True)
     whole = repeated(tmp_path / "c.ndjson", events, text).take(100)
     found = repeat(stream, sample, 500).take(100)
     assert rows_of(found) == rows_of(whole)

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, Field
 
+from frontend.backend.models import LatelyNoted
+
 
 class EndedUnit(BaseModel):
     """A unit whose process has ended by itself within the last 10 minutes, and was started again."""
@@ -10,6 +12,7 @@ class EndedUnit(BaseModel):
     times: int = Field(description="how often it has ended in this time")
     last_ms: int = Field(description="when it did the last time, by the clock of its node")
     error: str = Field(description="why it did then, in one line")
+    text: str = Field(description="all of that in one line")
 
 
 class ClusterNode(BaseModel):
@@ -26,6 +29,9 @@ class ClusterNode(BaseModel):
     host: str
     ended: list[EndedUnit] | None = Field(
         None, description="units that have ended by themselves lately; left out where there is none"
+    )
+    heard_ms: int | None = Field(
+        None, description="while it is away: when a unit of it was heard last, by the clock of the node"
     )
     refused: str | None = Field(None, description="why the last order to drain it was refused")
     lost: int | None = Field(None, description="tasks that get no copy on it until it is started again")
@@ -85,25 +91,6 @@ class Task(BaseModel):
     wrong: list[str] | None = Field(
         None, description="what the warnings say of it; left out where they say nothing"
     )
-
-
-class Happening(BaseModel):
-    """What has happened in the cluster, once or again and again within 10 minutes."""
-
-    kind: str = Field(
-        description="node_new, node_gone, node_back, node_started, unit_ended, copy_failed or copy_made"
-    )
-    at_ms: int = Field(description="when it was noted last, by the clock of the front-end, ms since 1970")
-    first_ms: int = Field(description="when it was noted first")
-    times: int = Field(description="how often it has happened")
-    text: str = Field(description="one line, with the last error")
-
-
-class LatelyNoted(BaseModel):
-    """What the front-end that answers has noted of its cluster."""
-
-    since_ms: int = Field(description="when that front-end began to look, ms since 1970")
-    entries: list[Happening] = Field(description="the last 100, the newest first")
 
 
 class Cluster(BaseModel):

@@ -71,4 +71,5 @@ class LastEvents(BaseModel):
     masked: Masked
     derived: dict[str, Derived] = Field(description="the derived metrics by name")
     times: list[str] = Field(description="the fields and metrics whose values are times, in milliseconds")
+    conditions: list[str] = Field(description="the metrics that are true or false, as thresholds are")
     events: list[LastEvent] = Field(description="the newest first")

@@ -14,7 +14,7 @@ from frontend.pages.requests import PROBLEMS
 from frontend.pages.samples.models import LastEvents
 from frontend.problems import UnknownStreamError
 from frontend.samples.samples import Samples
-from frontend.samples.shown import derived_of, times_of
+from frontend.samples.shown import conditions_of, derived_of, times_of
 from frontend.scoring.scoring import Scoring
 from frontend.url_query import pairs_of, whole_number, wrong_parameter
 from railgun.catalog.catalog import StreamEntry
@@ -82,6 +82,7 @@ def _answer(
         },
         "derived": derived_of(entry),
         "times": times_of(entry),
+        "conditions": conditions_of(entry),
         "events": events,
     }
     return Response(_encode(body), media_type="application/json")

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from railgun.catalog.model import StreamDefinition
-from railgun.ingest.file_events import CheckedBlock
+from railgun.ingest.file_events import CheckedBlock, Refusals
 from railgun.spark.backfill.build import SETTINGS
 from railgun.spark.backfill.columns import fields_of
 from railgun.spark.backfill.rows import read_any
@@ -121,6 +121,6 @@ def _columns(
         places: NDArray[np.int64] = np.zeros(len(bad), np.int64)
         places[~bad] = np.arange(len(events))
         records = records.take(pa.array(places, mask=bad))
-    block = CheckedBlock(batch.num_rows, events, bad, (), None, 0)
+    block = CheckedBlock(batch.num_rows, events, bad, (), Refusals(), 0)
     reasons = pa.array([None if each is None else each.replace("\0", ": ") for each in why], pa.string())
     return event_arrays(block, stream, 0) | {RECORD: records, _BAD: reasons}

@@ -167,8 +167,8 @@ class _RunReading:
         made, number = _schema(self.defined), 0
         with EventFiles([Path(each) for each in self.files.events], schema) as files:
             for block in checks.blocks(files):
-                if block.refused is not None and not self.files.skip_bad:
-                    raise block.refused
+                if block.refused.first is not None and not self.files.skip_bad:
+                    raise block.refused.first
                 if block.rows:
                     found = event_arrays(block, stream, number) | replies.take(block.rows)
                     self._check_ids(number, found[EVENT_ID], found[ids])

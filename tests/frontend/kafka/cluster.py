@@ -1,6 +1,7 @@
 """A cluster on a real broker in this process: front-ends over HTTP, units in threads."""
 
 import dataclasses
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,12 +27,19 @@ from tests.unit.local_units import LocalUnit, quick_settings
 
 
 class RunningFrontEnd:
-    """A front-end that a thread serves. code: what it returned, once it has."""
+    """A front-end that a thread serves. code: what it returned, once it has.
 
-    def __init__(self, service: Service, backend: KafkaBackend) -> None:
+    context: with which its client speaks TLS.
+    """
+
+    def __init__(
+        self, service: Service, backend: KafkaBackend, context: ssl.SSLContext | None = None
+    ) -> None:
         self.service, self.backend = service, backend
         self.code: int | None = None
-        self.client = httpx.Client(base_url=service.url, timeout=PATIENCE_S, trust_env=False)
+        self.client = httpx.Client(
+            base_url=service.url, timeout=PATIENCE_S, trust_env=False, verify=context or True
+        )
 
     def post(self, path: str, body: Any = None, **more: Any) -> httpx.Response:
         return self.client.post(path, json=body, **more)
@@ -44,9 +52,16 @@ class RunningFrontEnd:
 
 @contextmanager
 def front_end(
-    cluster: FrontEndConfiguration, *, now_ms: Callable[[], int] | None = None, **http: Any
+    cluster: FrontEndConfiguration,
+    *,
+    now_ms: Callable[[], int] | None = None,
+    context: ssl.SSLContext | None = None,
+    **http: Any,
 ) -> Iterator[RunningFrontEnd]:
-    """One on a free port, ready. http: settings that differ from the defaults."""
+    """One on a free port, ready. http: settings that differ from the defaults.
+
+    context: of its client, where they have it speak TLS.
+    """
     settings = dataclasses.replace(HttpSettings(), port=0, shutdown_grace_s=1.0, **http)
     listener = listen(settings)
     backend = KafkaBackend(cluster, now_ms=now_ms)
@@ -57,7 +72,7 @@ def front_end(
         InputCollector(lambda: backend.inputs),
     )
     service = Service(settings, backend, listener, collectors=collectors)
-    running = RunningFrontEnd(service, backend)
+    running = RunningFrontEnd(service, backend, context)
 
     def ended(code: int) -> None:
         running.code = code

@@ -173,9 +173,9 @@ def test_what_happens_is_noted_though_nobody_looks(
 
         def noted() -> list[str]:
             # What was noted is looked at, and nothing is asked for it.
-            return [each["text"] for each in parts.cluster_state._lately.shown()["entries"]]
+            return [each["text"] for each in parts.cluster_state._lately.shown(0.0)["entries"]]
 
-        awaited(lambda: parts.cluster_state._lately._has_looked)
+        awaited(lambda: parts.cluster_state._lately.has_looked)
         nodes.start(1)
         awaited(lambda: noted() == ["node-1 is new"])
         nodes.stop(1)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import structs
+
 from frontend.pages.cluster.models import Cluster, Consequences
 from railgun.cluster.copies import CopyState
 from railgun.cluster.lately import Lately
@@ -9,7 +11,7 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import NodeRecord
+from railgun.cluster.records import EndedUnit, NodeRecord
 from railgun.cluster.reports import Fetching, encode_report
 from railgun.cluster.what_if import what_if
 from tests.cluster.some_reports import report, status
@@ -45,18 +47,29 @@ def _observed() -> ObservedCluster:
 
 def _lately() -> dict[str, Any]:
     """What a front-end notes where a node goes away."""
-    observed, lately = _observed(), Lately(0)
+    observed, lately = _observed(), Lately(0, 0.0)
     lately.look(observed, _PLAN, 9.0, 9_000)
     observed.take_members(["n1", "n2"], 10.0)
     lately.look(observed, _PLAN, 10.0, 10_000)
-    shown = lately.shown()
+    shown = lately.shown(10.0)
     assert [each["text"] for each in shown["entries"]] == ["n3 is gone"]
     return shown
 
 
 def test_a_cluster() -> None:
-    shown = overview(_observed(), _PLAN, "n1", [NAME], 10.0)
+    observed = _observed()
+    ended = EndedUnit(unit=0, times=2, last_ms=5, error="no space")
+    observed.take_statement(structs.replace(observed.nodes["n1"], ended=[ended]), 9.0)
+    away = report(status(state=CopyState.CLOSED), node="n2")
+    observed.take_report(encode_report(structs.replace(away, said_ms=9_000)), 9.0)
+    observed.take_members(["n1", "n3"], 9.0)
+    shown = overview(observed, _PLAN, "n1", [NAME], 10.0)
     assert shown["tasks"][0]["copies"][0]["fetching"]
+    assert (
+        shown["nodes"][0]["ended"][0]["text"]
+        == "unit 0 of n1 ended 2 times in the last 10 minutes; last: no space"
+    )
+    assert shown["nodes"][1]["heard_ms"] == 9_000
     # The front-end adds these.
     shown["tasks"][0]["log"] = None
     shown["lately"] = _lately()

@@ -175,6 +175,7 @@ def test_it_says_who_answers_and_what_derived_metrics_read(running: Server) -> N
         "next": {"expression": "all_n + 1", "reads": ["all_n"]},
     }
     assert found["times"] == ["ts"]
+    assert found["conditions"] == ["much"]
     assert found["masked"] == {"fields": [], "metrics": [], "texts": False}
 
 

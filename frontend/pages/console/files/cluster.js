@@ -7,7 +7,7 @@ import { bytes, counted, number } from "./format.js";
 import { lately } from "./lately.js";
 import { openOrder } from "./orders.js";
 import { Page } from "./page.js";
-import { bar, figures, shown, table, told, when } from "./parts.js";
+import { bar, figures, linked, sentence, shown, table, told, when } from "./parts.js";
 
 const EVERY_MS = 5_000;
 const NODES = [
@@ -108,28 +108,33 @@ function numbers(cluster) {
   ];
 }
 
+/** The copies on a node, each with the name of its task. */
 function copiesOf(cluster, node) {
-  return cluster.tasks.flatMap((task) => task.copies.filter((copy) => copy.node === node));
+  return cluster.tasks.flatMap((task) =>
+    task.copies.filter((copy) => copy.node === node).map((copy) => ({ ...copy, task: nameOf(task) })),
+  );
 }
 
 function nodeRow(node, copies, mayOrder) {
   const behind = copies.filter((copy) => copy.state === "behind");
   const lag = Math.max(0, ...behind.map((copy) => copy.lag ?? 0));
-  const failed = copies.filter((copy) => copy.state === "failed").length;
+  const failed = copies.filter((copy) => copy.state === "failed");
   const isEmptied = node.state === "draining" || node.state === "drained";
   const order = isEmptied ? "undrain" : "drain";
   return [
     h("code", null, node.name),
     [
-      state(node),
-      ...(node.ended ?? []).map((each) => h("p", { class: "remark bad" }, ended(each))),
+      state(node, failed.length > 0),
+      failed.length > 0 && h("p", { class: "remark bad" }, failures(failed)),
+      ...(node.ended ?? []).map((each) => h("p", { class: "remark bad" }, sentence(each.text), " (", when(each.last_ms), ")")),
+      node.heard_ms && h("p", { class: "remark" }, "Last heard ", when(node.heard_ms)),
       ...remarks(node).map((each) => h("p", { class: "remark" }, each)),
     ],
     number(node.active),
     number(node.copies),
     h("span", { class: behind.length > 0 && "off" }, number(behind.length)),
     h("span", { class: lag > 0 && "off" }, number(lag)),
-    h("span", { class: failed > 0 && "bad" }, number(failed)),
+    h("span", { class: failed.length > 0 && "bad" }, number(failed.length)),
     mayOrder &&
       h(
         "button",
@@ -143,15 +148,16 @@ function nodeRow(node, copies, mayOrder) {
   ];
 }
 
-function state({ state: said, alive, ended: units = [] }) {
-  const kind = { live: units.length ? "off" : "good", away: "bad", draining: "off" }[said] ?? "";
+function state({ state: said, alive, ended = [] }, hasFailed) {
+  const kind = { live: ended.length || hasFailed ? "off" : "good", away: "bad", draining: "off" }[said] ?? "";
   const isAway = !alive && said !== "away";
   return h("span", { class: `state ${kind}` }, said, isAway && ", away");
 }
 
-/** What a node says of a unit whose process ended by itself lately. */
-function ended({ unit, times, last_ms, error }) {
-  return [`Unit ${unit} ended ${counted(times, "time")} in the last 10 minutes, last `, when(last_ms), `: ${error}`];
+/** Which copies of a node have failed, and why the first has. */
+function failures([first, ...others]) {
+  const more = others.length ? ` and ${counted(others.length, "more copy", "more copies")}` : "";
+  return [linked(first.task), `${more} failed: ${first.failure ?? "its node's log says why"}`];
 }
 
 function remarks({ refused, lost, waits }) {

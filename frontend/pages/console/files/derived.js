@@ -1,7 +1,7 @@
 // The derived metrics of one reply as a tree: each node has its own value in that reply.
 
 import { h } from "./dom.js";
-import { quiet } from "./parts.js";
+import { named, quiet } from "./parts.js";
 import { special } from "./value.js";
 
 const NODES_MAX = 500;
@@ -9,14 +9,16 @@ const NODES_MAX = 500;
 /**
  * The tree of an event's derived metrics. derived: by name, the expression of each and the names that it reads.
  *
- * Those that no other one reads come first. What is read twice is shown in full once.
+ * Those that no other one reads come first, and of them what is true. What is read twice is shown in full once.
  */
 export function derivedTree(event, derived, masked) {
   const there = Object.keys(derived).filter((name) => Object.hasOwn(event.reply.metrics, name));
   const read = new Set(there.flatMap((name) => derived[name].reads));
   const tree = new Tree(event, derived, masked);
   const roots = there.filter((name) => !read.has(name));
-  const shown = (roots.length ? roots : there).map((name) => tree.node(name)).filter(Boolean);
+  const isFalse = (name) => event.reply.metrics[name] !== true;
+  const first = (roots.length ? roots : there).toSorted((one, other) => isFalse(one) - isFalse(other));
+  const shown = first.map((name) => tree.node(name)).filter(Boolean);
   return [
     h("ul", { class: "derived" }, shown),
     tree.isCut && h("p", { class: "quiet" }, `The first ${NODES_MAX} nodes are shown.`),
@@ -43,8 +45,8 @@ class Tree {
     this.#seen.add(name);
     return h(
       "li",
-      null,
-      h("span", null, h("code", null, name), " = ", this.#value(name)),
+      { class: this.event.reply.metrics[name] === true && "holds" },
+      h("span", null, named(name), " = ", this.#value(name)),
       known && h("small", null, h("code", null, known.expression), isSeen && " (as above)"),
       known && !isSeen && h("ul", null, known.reads.map((each) => this.node(each))),
     );

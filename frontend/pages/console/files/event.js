@@ -3,9 +3,9 @@
 import { derivedTree } from "./derived.js";
 import { h } from "./dom.js";
 import { bytes, number } from "./format.js";
-import { problem, quiet, table, when } from "./parts.js";
+import { named, problem, quiet, table, when } from "./parts.js";
 import { addressOf } from "./question.js";
-import { special, truesOf } from "./value.js";
+import { conditions, special } from "./value.js";
 
 // As the server has it.
 const KEPT_BYTES_MAX = 2 ** 18;
@@ -23,7 +23,7 @@ export function cameBy({ topic, partition, offset }) {
 
 /** One event in full. known: the metrics of its stream, as far as the token may see them. */
 export function one(event, stream, known) {
-  const { reply, problem: refused, source: { derived, masked } } = event;
+  const { reply, problem: refused, source } = event;
   return h(
     "section",
     { class: "one", "data-key": `one ${event.key}`, "aria-label": "One event" },
@@ -33,6 +33,7 @@ export function one(event, stream, known) {
       h("h2", { tabindex: -1 }, nameOf(event)),
       h("button", { type: "button", "data-action": "close" }, "Close"),
     ),
+    reply !== null && conditions(reply.metrics, source.conditions),
     figures(event),
     refused !== null && (refused.detail === null ? hidden(refused) : problem(refused, "this event")),
     event.text !== null && [h("h3", null, "As it came"), text(event)],
@@ -40,7 +41,7 @@ export function one(event, stream, known) {
       "div",
       { class: "parts" },
       event.status === 200 && fields(event, stream, known),
-      reply !== null && metrics(event, derived, masked),
+      reply !== null && metrics(event, source),
     ),
   );
 }
@@ -94,7 +95,6 @@ function figures(event) {
     ["Time of the event", reply && (reply.time === null ? quiet("masked") : when(reply.time))],
     ["Came", cameBy(event)],
     ["Size", event.size_bytes > 0 && bytes(event.size_bytes)],
-    ["True", reply && truesOf(reply.metrics).join(", ")],
     ["Late", reply?.late && Object.entries(reply.late).map(([name, what]) => `${name}: ${what}`).join(", ")],
     ["Duplicate for", reply?.duplicate?.join(", ")],
     ["Warming", reply?.warming?.join(", ")],
@@ -108,8 +108,7 @@ function figures(event) {
   );
 }
 
-function metrics(event, derived, masked) {
-  const { times } = event.source;
+function metrics(event, { derived, masked, times }) {
   const plain = Object.fromEntries(Object.entries(event.reply.metrics).filter(([name]) => !Object.hasOwn(derived, name)));
   const isDerived = Object.keys(event.reply.metrics).some((name) => Object.hasOwn(derived, name));
   const none = h("p", { class: "quiet" }, "There are none to show.");
@@ -124,7 +123,7 @@ function values(label, head, found, times, looks) {
   const rows = Object.entries(found).map(([name, value]) => [
     name,
     [
-      h("code", null, name),
+      named(name),
       special(value, times.includes(name)) ?? h("code", null, String(value)),
       ...(looks ? [Object.hasOwn(looks, name) && looks[name]] : []),
     ],

@@ -6,15 +6,15 @@ import { linked, table, when } from "./parts.js";
 
 const FIRST_MAX = 10;
 const COLUMNS = [["When"], ["What", "long"]];
-const BAD = new Set(["node_gone", "unit_ended", "copy_failed"]);
+const BAD = new Set(["node_gone", "node_lost", "unit_ended", "copy_failed"]);
 
 /** The newest as a table, and those before it to open. */
-export function lately({ since_ms, entries }) {
+export function lately(noted) {
+  const { entries } = noted;
   const rows = entries.map((each, place) => [`${each.kind} ${each.first_ms} ${place}`, row(each)]);
   const earlier = rows.slice(FIRST_MAX);
-  const noted = entries.length ? "Noted by this front-end since " : "Nothing has happened that this front-end noted since ";
   return [
-    h("p", { class: "quiet" }, noted, when(since_ms), "."),
+    looked(noted),
     rows.length > 0 && table("Lately", COLUMNS, rows.slice(0, FIRST_MAX)),
     earlier.length > 0 &&
       h(
@@ -24,6 +24,16 @@ export function lately({ since_ms, entries }) {
         table("Before that", COLUMNS, earlier),
       ),
   ];
+}
+
+/** From when to when it was looked. */
+function looked({ since_ms, looked_ms, overdue, entries }) {
+  if (overdue) {
+    const last = when(looked_ms ?? since_ms);
+    return h("p", { class: "off" }, "Not looked since ", last, ": what has happened after that is not known.");
+  }
+  const noted = entries.length ? "Noted by this front-end since " : "Nothing has happened that this front-end noted since ";
+  return h("p", { class: "quiet" }, noted, when(since_ms), looked_ms !== null && ["; last look ", when(looked_ms)], ".");
 }
 
 function row({ kind, at_ms, first_ms, text }) {

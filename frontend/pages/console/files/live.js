@@ -3,16 +3,19 @@
 import { Answering, keyOf } from "./answering.js";
 import { mayWith } from "./api.js";
 import { h } from "./dom.js";
-import { Digits, parsed, written } from "./exact.js";
-import { counted, number, time } from "./format.js";
 import { cameBy, nameOf, one } from "./event.js";
+import { Digits, parsed } from "./exact.js";
+import { ALL, KINDS, addressOf, filterOf, liveOf, shows } from "./filter.js";
+import { counted, number, time } from "./format.js";
 import { Page } from "./page.js";
-import { choice, copyable, noStream, quiet, shown, table, when } from "./parts.js";
-import { listed, truesOf } from "./value.js";
+import { choice, copyable, labelled, noStream, quiet, shown, table, when } from "./parts.js";
+import { listed, special, truesOf } from "./value.js";
 
 const EVERY_MS = 2_000;
 const STREAMS_MS = 10_000;
+// So many events are listed. Where those with some fields are looked for, it is among as many as a front-end can keep.
 const LIMIT = 200;
+const KEPT_MAX = 1_000;
 const METRICS_MS = 10_000;
 const SHORT_MAX = 140;
 // Of a field in the list, and of all that is listed of an event.
@@ -20,15 +23,8 @@ const VALUE_MAX = 40;
 const LINE_MAX = 400;
 const TRUES_MAX = 5;
 const ANOTHER = "Each keeps events of its own, so those here are the new one's alone.";
-const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], ["Answer"], ["Came", "name"]];
-const KINDS = {
-  all: ["all events", () => true],
-  late: ["late", ({ reply }) => reply?.late !== undefined],
-  duplicate: ["duplicate", ({ reply }) => reply?.duplicate !== undefined],
-  warming: ["with warming metrics", ({ reply }) => reply?.warming !== undefined],
-  true: ["with a metric that is true", ({ reply }) => reply !== null && truesOf(reply.metrics).length > 0],
-  refused: ["refused or not answered", ({ status }) => status !== 200],
-};
+const NO_FILTER = "The address has no filter that can be read, so all events are shown.";
+const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], ["Answer", "answer"], ["Came", "name"]];
 
 class Live extends Page {
   #events = [];
@@ -41,15 +37,16 @@ class Live extends Page {
   #answering = new Answering();
   #isStopped = false;
   #open = null;
-  #text = "";
-  #kind = "all";
+  #filter = ALL;
+  #isUnread = false;
 
   begin() {
-    const [name] = this.rest;
+    const [name, filter] = this.rest;
     if (name === undefined) {
       this.streams = this.poll("/v1/streams", STREAMS_MS);
       return;
     }
+    this.#readFilter(filter);
     this.samples = this.poll(this.#path(), EVERY_MS, { read });
     if (mayWith(this.who, "read", name)) {
       // They say which fields are keys that can be looked up.
@@ -57,10 +54,28 @@ class Live extends Page {
     }
     this.addEventListener("click", (event) => this.#clicked(event.target.closest("[data-action]")));
     this.addEventListener("input", () => {
-      this.#text = this.querySelector("#find").value.trim().toLowerCase();
-      this.#kind = this.querySelector("#kind").value;
+      const [text, kind] = ["#find", "#kind"].map((each) => this.querySelector(each).value);
+      this.#filter = { ...this.#filter, text, kind };
       this.draw();
     });
+    this.addEventListener("change", () => history.replaceState(null, "", addressOf(name, this.#filter)));
+  }
+
+  #readFilter(text) {
+    try {
+      this.#filter = text === undefined ? ALL : filterOf(text);
+    } catch {
+      this.#isUnread = true;
+    }
+  }
+
+  get #hasFields() {
+    return Object.keys(this.#filter.fields).length > 0;
+  }
+
+  /** How many events are asked for, and held. */
+  get #limit() {
+    return this.#hasFields ? KEPT_MAX : LIMIT;
   }
 
   content() {
@@ -72,7 +87,7 @@ class Live extends Page {
       this.head("Live", this.streams),
       h("p", { class: "lead" }, "The last events of a stream with their replies. Of which one?"),
       ...shown(this.streams, "streams", ({ streams }) => {
-        return choice(namesOf(streams, this.who), liveOf, noStream(this.who));
+        return choice(namesOf(streams, this.who), (name) => liveOf(name), noStream(this.who));
       }),
     ];
   }
@@ -91,7 +106,7 @@ class Live extends Page {
 
   #path() {
     const after = this.#last ? `&after=${this.#last}` : "";
-    return `/v1/streams/${encodeURIComponent(this.rest[0])}/samples?limit=${LIMIT}${after}`;
+    return `/v1/streams/${encodeURIComponent(this.rest[0])}/samples?limit=${this.#limit}${after}`;
   }
 
   /** Takes over what was answered since the last time. */
@@ -126,7 +141,7 @@ class Live extends Page {
     this.#answering.note(data.front_end, atMs);
     const { events, ...source } = data;
     const fresh = events.map((event) => ({ ...event, key: `${from} ${event.number}`, source }));
-    this.#events = (this.#last > 0 ? [...fresh, ...this.#events] : fresh).slice(0, LIMIT);
+    this.#events = (this.#last > 0 ? [...fresh, ...this.#events] : fresh).slice(0, this.#limit);
     this.#source = source;
     this.#last = data.last;
     this.samples.path = this.#path();
@@ -168,45 +183,53 @@ class Live extends Page {
   }
 
   #list(data) {
-    const [, isOfKind] = KINDS[this.#kind];
-    const found = this.#events.filter((each) => isOfKind(each) && (!this.#text || has(each, this.#text)));
+    const found = this.#events.filter((each) => shows(this.#filter, each));
+    const rows = found.slice(0, LIMIT).map((each) => [each.key, row(each, this.#open)]);
     return [
       this.#answering.said(this.samples.atMs, ANOTHER),
-      lead(data),
+      this.#isUnread && h("p", { class: "problem", role: "alert" }, NO_FILTER),
+      lead(data, this.#limit),
+      this.#hasFields && this.#ofFields(data),
       data.masked.texts && masks(data.masked),
       this.#find(found.length),
       this.#open && one(this.#open, this.rest[0], this.metrics?.data?.metrics ?? []),
       found.length
-        ? table("Last events", COLUMNS, found.map((each) => [each.key, row(each, this.#open)]))
+        ? table("Last events", COLUMNS, rows, "stacked")
         : h("p", { class: "note" }, this.#events.length ? "None of the events is like that." : nothing(data)),
     ].filter(Boolean);
   }
 
+  /** Which fields the events that are shown have, and what that leaves out. */
+  #ofFields({ front_end: { name } }) {
+    return h(
+      "p",
+      { class: "note", "data-key": "fields" },
+      "Only those with ",
+      Object.entries(this.#filter.fields).map(([field, value], place) => [
+        place > 0 && ", ",
+        h("code", null, `${field}: ${value}`),
+      ]),
+      `. They are those that ${name} still keeps, so there may have been others. `,
+      liveOf(this.rest[0], ALL, "Show all events"),
+    );
+  }
+
   #find(count) {
+    const { text, kind: chosen } = this.#filter;
+    const options = Object.entries(KINDS).map(([kind, [title]]) =>
+      h("option", { value: kind, selected: kind === chosen }, title),
+    );
+    const typed = { id: "find", type: "search", placeholder: "text in event or reply", autocomplete: "off", value: text };
+    const notes = [count > LIMIT && `, the first ${LIMIT} are listed`, this.#isStopped && ", stopped"];
     return h(
       "div",
       { class: "find", "data-key": "find" },
       h("button", { type: "button", "data-action": "stop" }, this.#isStopped ? "Go on" : "Stop"),
-      h("label", { for: "find" }, "Find"),
-      h("input", { id: "find", type: "search", placeholder: "text in event or reply", autocomplete: "off" }),
-      h("label", { for: "kind" }, "Show"),
-      h(
-        "select",
-        { id: "kind" },
-        Object.entries(KINDS).map(([kind, [title]]) => h("option", { value: kind }, title)),
-      ),
-      h(
-        "span",
-        { class: "quiet", role: "status" },
-        `${number(count)} of ${number(this.#events.length)}${this.#isStopped ? ", stopped" : ""}`,
-      ),
+      labelled("Find", h("input", typed)),
+      labelled("Show", h("select", { id: "kind" }, options)),
+      h("span", { class: "quiet", role: "status" }, `${number(count)} of ${number(this.#events.length)}`, notes),
     );
   }
-}
-
-/** A link to the last events of a stream. */
-export function liveOf(stream) {
-  return h("a", { href: `#/live/${encodeURIComponent(stream)}` }, "Last events of ", stream);
 }
 
 /** Reads an answer. The values of events keep their digits; all other numbers are those of JavaScript. */
@@ -228,12 +251,12 @@ function namesOf(streams, who) {
   return [...new Set([...streams.map((each) => each.name), ...named.filter((each) => each !== "*")])];
 }
 
-function lead({ kept, front_end: { name } }) {
+function lead({ kept, front_end: { name } }, limit) {
   return h(
     "p",
     { class: "lead" },
-    `The last events that ${name} answered, at most ${number(Math.min(kept, LIMIT))}, the newest first`,
-    kept > LIMIT && ` (it keeps ${number(kept)})`,
+    `The last events that ${name} answered, at most ${number(Math.min(kept, limit))}, the newest first`,
+    kept > limit && ` (it keeps ${number(kept)})`,
     ". At most 20 of a second are taken, and as many again that are late, duplicate or refused. ",
     "Find and Show look at the events of this list alone.",
   );
@@ -264,10 +287,6 @@ function off({ name }) {
       " beside it names fields that nobody is shown.",
     ),
   );
-}
-
-function has(event, text) {
-  return written([event.fields, event.text, event.reply, event.problem]).toLowerCase().includes(text);
 }
 
 function row(event, open) {
@@ -314,7 +333,7 @@ function answer(event) {
   return [
     marks(reply),
     counted(Object.keys(reply.metrics).length, "metric"),
-    trues.length > 0 && h("p", { class: "remark" }, h("span", { class: "state off" }, "true"), ` ${listed(trues, TRUES_MAX)}`),
+    trues.length > 0 && h("p", { class: "remark" }, special(true), " ", listed(trues, TRUES_MAX)),
   ];
 }
 

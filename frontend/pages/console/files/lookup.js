@@ -2,13 +2,14 @@
 
 import { h } from "./dom.js";
 import { Digits, parsed, written } from "./exact.js";
-import { counted, number, share } from "./format.js";
+import { liveOf } from "./filter.js";
+import { number, share } from "./format.js";
 import { Page } from "./page.js";
-import { choice, copyable, lacking, noStream, shown, standing, table, when } from "./parts.js";
+import { choice, copyable, labelled, lacking, named, noStream, shown, standing, table, when } from "./parts.js";
 import { Poll } from "./poll.js";
 import { addressOf, curlOf, lookUp, pythonOf, questionOf, valueOf } from "./question.js";
 import { isUnknown, untold } from "./untold.js";
-import { listed, special, truesOf } from "./value.js";
+import { conditions, special } from "./value.js";
 
 const EVERY_MS = 5_000;
 const ROWS_MAX = 500;
@@ -18,7 +19,6 @@ const UNKNOWN =
 // A longer text scrolls by itself.
 const LONG = 200;
 const NO_QUESTION = "The address has no question that can be read. Type one.";
-const TRUES_MAX = 20;
 const VALUES = [["Metric", "name"], ["Value", "value"], ["Note"], ["SQL", "sql"]];
 
 class Lookup extends Page {
@@ -196,7 +196,7 @@ class Lookup extends Page {
     return h(
       "div",
       { class: "field", "data-key": `field ${name}` },
-      h("label", { for: type === "boolean" ? choiceId : textId }, h("code", null, name), " ", h("small", null, type)),
+      h("label", { for: type === "boolean" ? choiceId : textId }, named(name), " ", h("small", null, type)),
       select({ id: choiceId, "aria-label": `${name} of the key` }, ["", ...kinds, "null"], kind),
       type !== "boolean" && typing(text, type === "string", isWord ? "" : String(value)),
       this.#wrong(name),
@@ -232,7 +232,13 @@ class Lookup extends Page {
     }
     const [stream, hasToken] = [this.rest[0], this.who.name !== null];
     return [
-      h("header", { class: "head" }, h("h2", null, "Values"), standing(this.#values)),
+      h(
+        "header",
+        { class: "head" },
+        h("h2", null, "Values"),
+        standing(this.#values),
+        this.#values.data && h("ul", { class: "places" }, Object.entries(this.#values.data[0].as_of).map(reached)),
+      ),
       shown(this.#values, "values", ([found]) => this.#found(found)),
       h("h2", null, "The same by curl"),
       hasToken && h("p", null, "It reads the token from the variable ", h("code", null, "RAILGUN_TOKEN"), "."),
@@ -246,7 +252,7 @@ class Lookup extends Page {
     const known = new Map(this.metrics.data.metrics.map((each) => [each.name, each]));
     const text = this.querySelector("#find")?.value.trim().toLowerCase() ?? "";
     const wanted = ([name]) => `${name} ${known.get(name)?.sql}`.toLowerCase().includes(text);
-    const { masked: { metrics: covered }, times, derived } = this.masks.data;
+    const { masked: { fields, metrics: covered }, times, conditions: names, derived } = this.masks.data;
     const masked = new Set(covered);
     const all = Object.entries(found.metrics).filter(([name]) => !masked.has(name));
     const hidden = Object.keys(found.metrics).filter((name) => masked.has(name));
@@ -254,7 +260,7 @@ class Lookup extends Page {
     const rows = some.slice(0, ROWS_MAX).map(([name, value]) => [
       name,
       [
-        h("code", null, name),
+        named(name),
         valueShown(value, times.includes(name)),
         notes(found, known.get(name), name),
         h("code", null, known.get(name)?.sql),
@@ -262,20 +268,22 @@ class Lookup extends Page {
     ]);
     return [
       h("p", { class: "key" }, h("code", { tabindex: 0 }, written(found.key))),
+      lastEvents(this.rest[0], found.key, fields),
       isUnknown(found, known, masked) && h("p", { class: "note", "data-key": "unknown" }, UNKNOWN),
-      conditions(Object.fromEntries(all)),
+      conditions(Object.fromEntries(all), names),
       h(
         "div",
         { class: "find" },
-        h("label", { for: "find" }, "Find"),
-        h("input", { id: "find", type: "search", placeholder: "a part of a name or its SQL", autocomplete: "off" }),
+        labelled(
+          "Find",
+          h("input", { id: "find", type: "search", placeholder: "a part of a name or its SQL", autocomplete: "off" }),
+        ),
         h("span", { class: "quiet", role: "status" }, `${number(some.length)} of ${number(all.length)}`),
       ),
       table("Values", VALUES, rows),
       hidden.length > 0 && h("p", { class: "remark" }, `Not shown, as they would tell a masked field: ${hidden.join(", ")}.`),
       some.length > ROWS_MAX && h("p", { class: "quiet" }, `The first ${ROWS_MAX} are shown; find others by name.`),
       untold(this.rest[0], this.metrics.data.metrics, found, this.#question.metrics, derived),
-      h("ul", { class: "places" }, Object.entries(found.as_of).map(reached)),
     ];
   }
 }
@@ -293,15 +301,11 @@ function typing(attributes, isText, value) {
   return made;
 }
 
-/** Which metrics are true: thresholds are metrics that are true or false. */
-function conditions(metrics) {
-  const all = Object.values(metrics).filter((value) => typeof value === "boolean").length;
-  if (!all) {
-    return false;
-  }
-  const trues = truesOf(metrics);
-  const none = `Of ${counted(all, "true-or-false metric")} none is true.`;
-  return h("p", { "data-key": "conditions" }, trues.length ? [special(true), " ", listed(trues, TRUES_MAX)] : none);
+/** A link to the last events of a key. One with a masked field has none: events are shown without it. */
+function lastEvents(stream, key, masked) {
+  const names = Object.keys(key);
+  const isTold = names.length > 0 && !names.some((name) => masked.includes(name));
+  return isTold && h("p", { class: "links" }, liveOf(stream, { fields: key }, "Its last events"));
 }
 
 function valueShown(value, isTime) {
@@ -336,7 +340,7 @@ function warmth(metric) {
 function reached([partitioner, { time, offset }]) {
   const place = `, offset ${grouped(offset.text)}`;
   const said = time === null ? "before its first event" : ["as of the event time ", when(Number(time.text))];
-  return h("li", { "data-key": partitioner }, h("code", null, partitioner), ": ", said, place);
+  return h("li", { "data-key": partitioner }, named(partitioner), ": ", said, place);
 }
 
 customElements.define("page-lookup", Lookup);

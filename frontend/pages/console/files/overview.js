@@ -5,6 +5,7 @@ import { mayReadSome } from "./api.js";
 import { Begin } from "./begin.js";
 import { h } from "./dom.js";
 import { bytes, counted, duration, number, share } from "./format.js";
+import { lately } from "./lately.js";
 import { Page } from "./page.js";
 import { bar, figures, nothingToRead, sentence, shown, table, told } from "./parts.js";
 import { traffic } from "./traffic.js";
@@ -48,6 +49,7 @@ class Overview extends Page {
       warnings(live),
       live.cluster && this.#cluster(live, live.cluster),
       live.cluster && unanswered(live.cluster),
+      live.cluster?.lately && newest(live.cluster.lately),
       this.#streams(live.streams),
       this.#warming(live),
       sees ? this.#process(live, live.process) : withoutScope(),
@@ -211,6 +213,11 @@ function unanswered({ unanswered: count, unanswered_tasks: names }) {
       more > 0 && h("p", { class: "quiet" }, `and ${number(more)} more`),
     )
   );
+}
+
+function newest(noted) {
+  const all = noted.entries.length > 0 && h("p", null, "More of it: ", h("a", { href: CLUSTER }, "Cluster"));
+  return section("lately", "Lately", null, lately(noted), all);
 }
 
 /** The row of a metric that does not answer yet. */

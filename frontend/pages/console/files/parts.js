@@ -5,6 +5,8 @@ import { h, seen, update } from "./dom.js";
 import { duration, time } from "./format.js";
 
 const PATIENCE_MS = 1_000;
+// A longer part of a name is broken anywhere.
+const PART_MAX = 24;
 
 /** The elements whose text changes by itself, once a second. */
 const ticking = new Set();
@@ -137,15 +139,15 @@ export function when(ms) {
  * A table that scrolls by itself where it is too wide.
  *
  * columns: `[title, class]`; the class "number" aligns to the right.  rows: `[key, cells]`; the first cell is the
- * head of its row.
+ * head of its row.  kind: "stacked" where the cells of a row stand one below the other in a narrow window.
  */
-export function table(label, columns, rows) {
+export function table(label, columns, rows, kind) {
   return h(
     "div",
     { class: "scroll", role: "region", "aria-label": label, tabindex: 0, "data-key": label },
     h(
       "table",
-      null,
+      { class: kind },
       h(
         "thead",
         null,
@@ -172,6 +174,19 @@ export function table(label, columns, rows) {
 /** What has less weight than what stands around it. */
 export function quiet(text) {
   return h("span", { class: "quiet" }, text);
+}
+
+/** A name as code. It is broken behind `_` and `.`. */
+export function named(name) {
+  const parts = name.split(/(?<=[_.])/);
+  const isLong = parts.some(({ length }) => length > PART_MAX);
+  const said = parts.map((part, place) => [place > 0 && h("wbr"), part]);
+  return h("code", { class: isLong ? "named long-part" : "named" }, said);
+}
+
+/** An input with its label, on one line. */
+export function labelled(text, input) {
+  return h("span", { class: "labelled" }, h("label", { for: input.id }, text), input);
 }
 
 /** How far something has come, as a bar with words beside it. */

@@ -4,7 +4,7 @@ import { Answered } from "./answered.js";
 import { deadOf } from "./dead.js";
 import { h } from "./dom.js";
 import { counted, number, percent, share } from "./format.js";
-import { liveOf } from "./live.js";
+import { liveOf } from "./filter.js";
 import { Page } from "./page.js";
 import { bar, figures, quiet, shown, standing, table, when } from "./parts.js";
 import { Plan } from "./plan.js";

@@ -1,8 +1,9 @@
 // What a key does not say: metrics that need an event or more of a key, and keys of which nothing is known.
 
 import { h } from "./dom.js";
+import { liveOf } from "./filter.js";
 import { number } from "./format.js";
-import { liveOf } from "./live.js";
+import { named } from "./parts.js";
 
 const NAMES_MAX = 200;
 // Of an empty set these are 0, and all others null.
@@ -28,7 +29,7 @@ export function untold(stream, metrics, found, asked, derived) {
     h(
       "ul",
       { class: "places" },
-      says.slice(0, NAMES_MAX).map(([name, why]) => h("li", { "data-key": name }, h("code", null, name), ": ", why)),
+      says.slice(0, NAMES_MAX).map(([name, why]) => h("li", { "data-key": name }, named(name), ": ", why)),
     ),
     left.length > NAMES_MAX && h("p", { class: "quiet" }, `and ${number(left.length - NAMES_MAX)} more`),
   );

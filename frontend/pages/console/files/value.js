@@ -1,9 +1,11 @@
-// The value of a field or metric that is more than its text: null, what is true, a time.
+// The value of a field or metric that is more than its text: null, what is true, a time; and which conditions are true.
 
 import { Digits } from "./exact.js";
 import { h } from "./dom.js";
-import { time } from "./format.js";
-import { quiet, when } from "./parts.js";
+import { counted, number, time } from "./format.js";
+import { named, quiet, when } from "./parts.js";
+
+const NAMES_MAX = 50;
 
 /** What is shown of such a value; null where its text says it all. isTime: whether it counts milliseconds. */
 export function special(value, isTime) {
@@ -23,8 +25,30 @@ export function truesOf(metrics) {
   return Object.keys(metrics).filter((name) => metrics[name] === true);
 }
 
+/**
+ * Which conditions are true, and which are not known. Thresholds are conditions: metrics that are true or false.
+ *
+ * metrics: the values by name.  names: of all conditions of the stream.
+ */
+export function conditions(metrics, names) {
+  const there = names.filter((name) => Object.hasOwn(metrics, name));
+  const [trues, unknown] = [true, null].map((value) => there.filter((name) => metrics[name] === value));
+  const none = `Of ${counted(there.length, "true-or-false metric")} none is true.`;
+  const are = unknown.length === 1 ? "is" : "are";
+  return (
+    there.length > 0 &&
+    h(
+      "p",
+      { class: "conditions", "data-key": "conditions" },
+      trues.length ? [h("span", { class: "state off" }, "True"), ": ", listed(trues, NAMES_MAX), "."] : none,
+      unknown.length > 0 && [` ${number(unknown.length)} ${are} not known: `, listed(unknown, NAMES_MAX), "."],
+    )
+  );
+}
+
 /** Names, the first ones of many. */
 export function listed(names, max) {
   const more = names.length - max;
-  return names.slice(0, max).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  const said = names.slice(0, max).map((name, place) => [place > 0 && ", ", named(name)]);
+  return [said, more > 0 && ` and ${number(more)} more`];
 }

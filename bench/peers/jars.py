@@ -1,0 +1,35 @@
+"""The jars of Kafka Streams, which `make peers-setup` fetches: `python -m bench.peers.jars`.
+
+What else it needs are jars of the local broker, of the same release.
+"""
+
+import sys
+from pathlib import Path
+
+from bench.peers.packages import FOLDER
+from railgun.broker.artifacts import Bundle, locked_jars
+from railgun.broker.installation import install, install_bundle, is_installed
+
+_JARS = locked_jars(Path(__file__).with_name("jars.lock"))
+STREAMS_VERSION = next(jar.version for jar in _JARS if jar.artifact == "kafka-streams")
+_ROOT = ("org.apache.kafka", "kafka-streams", STREAMS_VERSION)
+_BUNDLE = Bundle(f"Kafka Streams {STREAMS_VERSION}", 75, (_ROOT,), _JARS)
+_FOLDER = FOLDER.parent / "jars"
+
+
+def missing() -> str | None:
+    """Return why Kafka Streams cannot run here, or None."""
+    return None if is_installed(_BUNDLE, _FOLDER) else f"{_BUNDLE.name} is not installed: make peers-setup"
+
+
+def class_path() -> str:
+    """Return the class path of a program that uses Kafka Streams. The broker's jars are fetched if they are missing."""
+    return f"{_FOLDER}/*:{install(_say)}/*"
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    install_bundle(_BUNDLE, _FOLDER, _say)

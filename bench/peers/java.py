@@ -1,0 +1,33 @@
+"""The Java programs of peers: whether a JDK is there, and their classes, compiled when they are first needed."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.peers.packages import FOLDER
+
+_CLASSES = FOLDER.parent / "classes"
+
+
+def missing_jdk() -> str | None:
+    """Return why Java programs cannot be compiled and run here, or None."""
+    for command in ("java", "javac"):
+        if shutil.which(command) is None:
+            return f"{command} is not installed: a JDK 17 is needed"
+    return None
+
+
+def compiled(source: Path, class_path: str) -> Path:
+    """Return the folder with a program's classes. Compiles it unless that was done since it was changed.
+
+    Raises CalledProcessError.
+    """
+    folder = _CLASSES / source.parent.name
+    made = folder / f"{source.stem}.class"
+    if made.is_file() and made.stat().st_mtime > source.stat().st_mtime:
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["javac", "-nowarn", "-cp", class_path, "-d", str(folder), str(source)]
+    subprocess.run(command, check=True, stdout=sys.stderr)
+    return folder

@@ -1,0 +1,1 @@
+"""Work that others have described, by this project's own generators and definitions, on one engine."""
