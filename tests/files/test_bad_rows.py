@@ -54,8 +54,8 @@ def test_json_values_that_a_field_refuses(field: str, value: Any, _: str | None,
     path.write_text("".join(json.dumps(event) + "\n" for event in events))
     [block] = read_back([path])
     assert block.bad.tolist() == [False, True, False]
-    assert block.refused is not None
-    assert str(block.refused).startswith(f"{path}, row 2: {field}: ")
+    assert block.refused.first is not None
+    assert str(block.refused.first).startswith(f"{path}, row 2: {field}: ")
     assert [values[0] for values in events_of([block])] == ["a", "c"]
 
 
@@ -63,7 +63,7 @@ def test_what_is_no_json_is_told_with_its_field(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(json.dumps({**GOOD, "amount": float("nan")}) + "\n")
     [block] = read_back([path])
-    assert str(block.refused) == f"{path}, row 1: amount: NaN is no JSON; send null, or leave the field out"
+    assert str(block.refused.first) == f"{path}, row 1: amount: NaN is no JSON; send null, or leave the field out"
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_csv_values_that_a_field_refuses(field: str, text: str, tmp_path: Path) 
     path.write_text(HEADER + "".join(",".join(row) + "\n" for row in (good, bad, ["c", *good[1:]])))
     [block] = read_back([path])
     assert block.bad.tolist() == [False, True, False]
-    assert block.refused is not None
-    assert str(block.refused).startswith(f"{path}, row 2: {field}: ")
+    assert block.refused.first is not None
+    assert str(block.refused.first).startswith(f"{path}, row 2: {field}: ")
     assert [values[0] for values in events_of([block])] == ["a", "c"]
 
 
@@ -89,7 +89,7 @@ def test_lines_that_are_no_events(line: str, tmp_path: Path) -> None:
     path.write_text(f"{json.dumps(GOOD)}\n\n{line}\n \r\n{json.dumps(GOOD)}")
     blocks = read_back([path])
     assert [bad for block in blocks for bad in block.bad.tolist()] == [False, True, False]
-    [refused] = [block.refused for block in blocks if block.refused is not None]
+    [refused] = [block.refused.first for block in blocks if block.refused.first is not None]
     assert str(refused).startswith(f"{path}, row 2: ")
 
 
@@ -108,7 +108,7 @@ def test_a_time_too_far_ahead_is_refused(tmp_path: Path) -> None:
     path.write_text('{"id":"a","ts":1}\n{"id":"b","ts":9000000000000000000}\n')
     [block] = read_back([path])
     assert block.bad.tolist() == [False, True]
-    assert "further ahead than the stream's max_future allows" in str(block.refused)
+    assert "further ahead than the stream's max_future allows" in str(block.refused.first)
 
 
 def test_ids_of_bad_rows_are_known_where_they_can_be_read(tmp_path: Path) -> None:

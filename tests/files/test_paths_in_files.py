@@ -190,7 +190,7 @@ def test_times_in_csv(tmp_path: Path, text: str, expected: int | None) -> None:
     path.write_text(f"at\n{text}\n")
     ((block,), _) = _read(path, _stream(at={"type": "timestamp", "unit": "s"}))
     if expected is None:
-        assert block.refused is not None
-        assert block.refused.field == "at"
+        assert block.refused.first is not None
+        assert block.refused.first.field == "at"
     else:
         assert events_of([block]) == [[expected]]

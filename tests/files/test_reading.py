@@ -34,7 +34,7 @@ from tests.files.event_files import (
 def test_every_format_gives_the_same_events(suffix: str, tmp_path: Path) -> None:
     path = write_events(tmp_path / f"events{suffix}", EVENTS)
     blocks = read_back([path])
-    assert [block.refused for block in blocks] == [None] * len(blocks)
+    assert [block.refused.first for block in blocks] == [None] * len(blocks)
     assert events_of(blocks) == [wire_values(event) for event in EVENTS]
 
 
@@ -170,7 +170,7 @@ def test_what_is_written_is_read(
 ) -> None:
     path = write_events(tmp_path_factory.mktemp("files") / f"events{suffix}", events)
     blocks = read_back([path])
-    assert [block.refused for block in blocks] == [None] * len(blocks)
+    assert [block.refused.first for block in blocks] == [None] * len(blocks)
     assert events_of(blocks) == [wire_values(event) for event in events]
 
 

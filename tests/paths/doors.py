@@ -223,8 +223,8 @@ def _of_files(stream: StreamDefinition, path: Path) -> Outcome:
             (block,) = list(EventChecks(stream, schema, LATEST_MS).blocks(files))
     except FileError as error:
         return Refused((("", str(error)),))
-    if block.refused is not None:
-        return Refused(((block.refused.field or "", block.refused.reason),))
+    if (first := block.refused.first) is not None:
+        return Refused(((first.field or "", first.reason),))
     return values_of(block.events, 0)
 
 
