@@ -197,8 +197,10 @@ class Lately:
         if self.has_looked:
             for entry in found:
                 self._note(entry)
+        kept, taken = set(self._entries), self._takeovers.by_node()
+        self._away = {node: entry for node, entry in self._away.items() if entry in kept}
         for node, entry in self._away.items():
-            entry.taken |= self._takeovers.of(node)
+            entry.taken |= taken.get(node, {})
         self._looked_s, self._looked_ms = now_s, now_ms
 
     def _note(self, entry: _Entry) -> None:

@@ -12,7 +12,7 @@ from msgspec import structs
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
-from railgun.cluster.silence import EXPIRES_S, FORGOTTEN_S, INTERVALS
+from railgun.cluster.silence import EXPIRES_S, FORGOTTEN_S, INTERVALS, NODE_HEARD_S
 
 # If a task has several copies, the one whose state is first in this order stands for the task.
 _RANKS = {state: rank for rank, state in enumerate(CopyState)}
@@ -116,6 +116,11 @@ class ReportTable:
     def last(self, unit: CopyName) -> UnitReport | None:
         """Return the last report of a unit's newest run; None if it has not reported."""
         return self._of_newest_run.get(unit)
+
+    def is_heard(self, unit: CopyName, now_s: float) -> bool:
+        """Whether a unit was heard lately, by its own interval."""
+        report, heard_s = self._of_newest_run.get(unit), self._heard_s.get(unit, -math.inf)
+        return report is not None and now_s - heard_s <= max(NODE_HEARD_S, INTERVALS * report.announced_s)
 
     def said_ms(self, node: str) -> int:
         """Return when a unit of a node has reported last, by the clock of the node in ms since 1970; 0: not known."""
