@@ -398,6 +398,8 @@ def test_the_command_prints_the_newest() -> None:
     )
     assert lines[begin + 1] == "  1970-01-01T00:16:48Z node-j is new"
     assert len(lines) == begin + 6
+    newest = cluster.lately.shown(cluster.now_s, 3)["entries"]
+    assert newest == cluster.entries()[:3]
 
 
 def test_the_last_are_kept_and_what_happens_again_drives_out_none() -> None:
