@@ -146,9 +146,9 @@ def _of_members(
         return
     away = {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
     if away:
-        names, said_ms = sorted(away), observed.reports.said_ms()
-        first = [_with_time(name, said_ms.get(name, 0)) for name in names[:_SHOWN]]
-        named = listed([*first, *names[_SHOWN:]], _SHOWN)
+        said_ms = observed.reports.said_ms()
+        first = [_with_time(name, said_ms.get(name, 0)) for name in sorted(away)[:_SHOWN]]
+        named = listed(first, _SHOWN, len(away))
         next_text = _next_of_away(plan, leader, len(able))
         yield f"{counted(len(away), 'node is', 'nodes are')} away: {named}; {next_text}"
     if plan.copies and len(able) < plan.wanted:

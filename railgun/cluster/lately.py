@@ -104,10 +104,9 @@ class _Entry:
         return self._of_copies(times)
 
     def _of_copies(self, times: str) -> str:
-        # A name is made of each that is shown alone: there may be thousands.
+        # There may be thousands, and few are shown.
         first = [str(task) for task in islice(self.copies, _NAMED)]
-        more = len(self.copies) - len(first)
-        named = ", ".join(first) + (f" and {more:,} more" if more else "")
+        named = listed(first, _NAMED, len(self.copies))
         if self.kind is Kind.COPY_MADE:
             many = counted(len(self.copies), "copy was", "copies were")
             return f"{many} made on {self.node}: {named}"
