@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 DEMO_STAMP := $(VENV)/.demo-setup-done
 
-.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-peers bench-workloads peers-setup bench-spark bench-quick bench-compare upgrade-check
+.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-peers bench-paper bench-workloads peers-setup bench-spark bench-quick bench-compare upgrade-check
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -124,18 +124,21 @@ bench-failover: setup kernels  ## how long answers are away when nodes are kille
 PEERS_STAMP := .cache/peers/.setup-done
 
 peers-setup: $(PEERS_STAMP)  ## the other engines of bench-peers, in a folder of their own
+	@$(BIN)/python -m bench.peers.jars
 
-$(PEERS_STAMP): bench/peers/requirements.lock bench/peers/jars.lock $(DEMO_STAMP)
+$(PEERS_STAMP): bench/peers/requirements.lock $(DEMO_STAMP)
 	@echo "Fetching the other engines of bench-peers, 0.5 GB: this takes some minutes."
 	@rm -rf .cache/peers/packages
 	@$(PIP_INSTALL) --require-hashes --no-deps --target .cache/peers/packages -r bench/peers/requirements.lock
-	@$(BIN)/python -m bench.peers.jars
 	@touch $@
 
 # What cannot be fetched is named as not run.
 bench-peers: setup kernels  ## this engine beside others on the same events (Java 17): ONLY=flink_heap WORK=one_10 RUNS=3 SCALE=1
 	@$(MAKE) --no-print-directory peers-setup || true
 	@$(BIN)/python -m bench.peers --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY)) $(if $(WORK),--work $(WORK))
+
+bench-paper: setup kernels  ## the experiments of the Railgun paper, each 75 minutes at most: ONLY=fig9b RUNS=3 SCALE=1
+	@$(BIN)/python -m bench.paper --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY))
 
 bench-workloads: setup kernels  ## work that others have described, by our own events: ONLY=tiktok RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.workloads --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY))

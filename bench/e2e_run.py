@@ -4,7 +4,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,15 +138,18 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(workload: Workload) -> Iterator[Cluster]:
-    """Yield a broker with an input topic, a front-end and a node on clean folders."""
+def running_cluster(workload: Workload, environment: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """Yield a broker with an input topic, a front-end and a node on clean folders.
+
+    environment: further settings of the front-end and the node.
+    """
     topics = Topics(PREFIX)
     with running_broker() as broker, tempfile.TemporaryDirectory(prefix="railgun-bench-e2e-") as folder:
         with KafkaTransport(KafkaSettings(broker)) as log:
             log.create_topic(topics.input(_STREAM), 1)
             # The topics are made before there is a front-end, so that readers find them.
             log.create_topic(topics.output(_STREAM), 1)
-        with Service(Path(folder), workload.definitions, "os", broker) as service:
+        with Service(Path(folder), workload.definitions, "os", broker, environment=environment) as service:
             service.start()
             stem = topics.input(_STREAM).removesuffix(".in")
             yield Cluster(service, broker, stem, workload.payments)

@@ -69,6 +69,15 @@ def _row(nodes: int, tasks: int) -> list[str]:
     return [*cells, f"{joins_s:.2f}", f"{_moved(placed, joined):,}"]
 
 
+def most_active(nodes: int, tasks: int) -> int:
+    """Return the most active copies on a unit when tasks are placed on nodes."""
+    placed, _ = _timed(
+        [ClusterNode(f"node-{number}", _UNITS) for number in range(nodes)],
+        [TaskCopies(TaskKey("s", 1, "k", each)) for each in range(tasks)],
+    )
+    return int(_greatest(placed, 1))
+
+
 def _timed(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies]) -> tuple[Assigned, float]:
     began_s = time.perf_counter()
     return assign(nodes, tasks, _COPIES), time.perf_counter() - began_s

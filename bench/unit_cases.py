@@ -17,19 +17,20 @@ id = "tx_id"
 partitioners = ["card"]
 lateness = "{lateness}"
 retention = "forever"
+partitions = {partitions}
 [streams.payments.fields]
 """
 _THREE = "count(*) AS c{n}, sum(amount) AS s{n}, avg(amount) AS a{n}"
 ROW_BYTES = 9 * 8
 
 
-def _windows(over: list[str], select: str, fields: int, lateness: str) -> str:
+def _windows(over: list[str], select: str, fields: int, lateness: str, partitions: int) -> str:
     types = "".join(f'{name} = "{type_}"\n' for name, type_ in field_types(fields).items())
     metrics = (
         f'[[metrics]]\nsql = """SELECT {select.format(n=n)} FROM payments GROUP BY card OVER {window}"""\n'
         for n, window in enumerate(over)
     )
-    return _STREAM.format(lateness=lateness) + types + "".join(metrics)
+    return _STREAM.format(lateness=lateness, partitions=partitions) + types + "".join(metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,14 @@ class Workload:
     settling: int = STEADY_MARGIN_EVENTS
     shrinks: bool = False
     drop_page_cache: bool = False
+    partitions: int = 1
 
     @property
     def definitions(self) -> str:
         """Return the definitions of the stream and its metrics, as TOML."""
         window = f"SLIDING {self.window_ms} MILLISECONDS"
         over = [each.format(window=window) for each in self.over]
-        return _windows(over, self.select, self.payments.fields, self.lateness)
+        return _windows(over, self.select, self.payments.fields, self.lateness, self.partitions)
 
     @property
     def window_events(self) -> int:

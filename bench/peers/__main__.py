@@ -11,9 +11,9 @@ import argparse
 import sys
 
 from bench.command_line import Case, measure
+from bench.kept_results import FOLDER
 from bench.peers.catalog import PEERS, Peer, beside
 from bench.peers.kept_run import KeptRun
-from bench.peers.results import FOLDER
 from bench.peers.work import WORKS
 from bench.report import Report
 

@@ -1,7 +1,5 @@
 """The peers: how each is started, and which packages it needs."""
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -95,11 +93,3 @@ PEERS: dict[str, Peer] = {
 def beside(peer: Peer) -> list[Peer]:
     """Return those of this engine that a peer is measured beside."""
     return [PEERS[name] for name in (OURS_ON_BROKER if peer.on_broker else OURS)]
-
-
-def java_version() -> str:
-    """Return the version of Java here, or nothing."""
-    if shutil.which("java") is None:
-        return ""
-    shown = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr
-    return shown.split('"')[1] if '"' in shown else ""

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from bench.peers.packages import FOLDER
 from railgun.broker.artifacts import Bundle, locked_jars
+from railgun.broker.errors import FetchError
 from railgun.broker.installation import install, install_bundle, is_installed
 
 _JARS = locked_jars(Path(__file__).with_name("jars.lock"))
 STREAMS_VERSION = next(jar.version for jar in _JARS if jar.artifact == "kafka-streams")
 _ROOT = ("org.apache.kafka", "kafka-streams", STREAMS_VERSION)
 _BUNDLE = Bundle(f"Kafka Streams {STREAMS_VERSION}", 75, (_ROOT,), _JARS)
-_FOLDER = FOLDER.parent / "jars"
+_FOLDER = FOLDER.parent / "jars" / STREAMS_VERSION
 
 
 def missing() -> str | None:
@@ -32,4 +33,7 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    install_bundle(_BUNDLE, _FOLDER, _say)
+    try:
+        install_bundle(_BUNDLE, _FOLDER, _say)
+    except FetchError as error:
+        sys.exit(str(error))

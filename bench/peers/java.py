@@ -1,5 +1,6 @@
 """The Java programs of peers: whether a JDK is there, and their classes, compiled when they are first needed."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from bench.peers.packages import FOLDER
 
-_CLASSES = FOLDER.parent / "classes"
+_CLASSES, _DIGEST_CHARACTERS = FOLDER.parent / "classes", 12
 
 
 def missing_jdk() -> str | None:
@@ -23,7 +24,9 @@ def compiled(source: Path, class_path: str) -> Path:
 
     Raises CalledProcessError.
     """
-    folder = _CLASSES / source.parent.name
+    # Other jars have a folder of their own.
+    digest = hashlib.sha256(class_path.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    folder = _CLASSES / f"{source.parent.name}-{digest}"
     made = folder / f"{source.stem}.class"
     if made.is_file() and made.stat().st_mtime > source.stat().st_mtime:
         return folder

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.children import ChildFailedError
+from bench.keeping import Figures, StoppedError
 from bench.peers.catalog import Peer
 from bench.peers.events import (
     BOUNDARY_WINDOW_MS,
@@ -26,8 +28,6 @@ from bench.peers.process import Running, RunningPeer, Taken
 from bench.peers.protocol import AGGREGATES, Task
 from bench.peers.work import Work
 
-Figures = dict[str, float]
-
 _RUN_SECONDS, _RUN_SECONDS_ON_BROKER = 30.0, 15.0
 _RUN_EVENTS_FLOOR = 1_000
 _COMPARED_CARDS = 50
@@ -38,12 +38,8 @@ class WrongValuesError(Exception):
     """A peer's values are not the exact ones, so its speed says nothing."""
 
 
-class TooSlowError(Exception):
-    """A peer on a broker was stopped before its windows were full. figures: of what it did until then."""
-
-    def __init__(self, why: str, figures: Figures) -> None:
-        super().__init__(why)
-        self.figures = figures
+class TooSlowError(StoppedError):
+    """A peer on a broker was stopped before its windows were full."""
 
 
 def _started(peer: Peer, task: Task, broker: Broker | None) -> Running:
@@ -150,7 +146,11 @@ class WarmPeer:
             return self._running.take(self._events)
         seconds = _RUN_SECONDS_ON_BROKER if self._peer.on_broker else _RUN_SECONDS
         quick = int(self._warmed.events / self._warmed.seconds * seconds)
-        taken = self._running.take(min(self._work.measured, max(quick, _RUN_EVENTS_FLOOR)))
+        wanted = min(self._work.measured, max(quick, _RUN_EVENTS_FLOOR))
+        taken = self._running.take(wanted)
+        if taken.events < wanted:
+            # It would work on while the others are measured.
+            raise ChildFailedError(f"{self._peer.name}: {taken.events:,} of {wanted:,} results came in time")
         self._taken += taken.events
         return taken
 
@@ -181,10 +181,15 @@ def measured(peers: Sequence[Peer], work: Work, runs: int, shifts_ms: Mapping[st
     taken: dict[str, list[Taken]] = {each: [] for each in names}
     with ExitStack() as stack:
         broker = stack.enter_context(broker_if(any(peer.on_broker for peer in peers)))
-        warm = {
-            each: stack.enter_context(WarmPeer(by_name[each], work, runs, shifts_ms[each], broker))
-            for each in names
-        }
+        warm: dict[str, WarmPeer] = {}
+        for each in names:
+            try:
+                warm[each] = stack.enter_context(WarmPeer(by_name[each], work, runs, shifts_ms[each], broker))
+            except TooSlowError as error:
+                if each != name:
+                    # That says nothing of the first.
+                    raise ChildFailedError(str(error)) from None
+                raise
         for run in range(runs):
             first = run % len(names)
             for each in names[first:] + names[:first]:

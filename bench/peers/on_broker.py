@@ -1,8 +1,8 @@
 """The measuring side of a peer that reads from one topic of a broker and writes to another."""
 
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -134,18 +134,17 @@ class RunningOnBroker:
         self, messages: list[dict[str, bytes]], limit_s: float, silent_s: float
     ) -> tuple[int, float]:
         """Send messages, and wait for their results. Returns how many have come, and when the last did."""
-        sender = threading.Thread(target=self._send, args=(messages,))
         begun = last = time.perf_counter()
-        sender.start()
         wanted, values = len(messages) * self._records, list[bytes | None]()
-        while len(values) < wanted and (now := time.perf_counter()) < min(begun + limit_s, last + silent_s):
-            found = self._read()
-            values += found
-            last = now if found else last
-            if (code := self._child.process.poll()) is not None:
-                raise ChildFailedError(f"{self._child.name}: ended with code {code}")
-        last = time.perf_counter() if len(values) >= wanted else last
-        sender.join()
+        with ThreadPoolExecutor(1, "sender") as sender:
+            sending = sender.submit(self._send, messages)
+            while len(values) < wanted and time.perf_counter() < min(begun + limit_s, last + silent_s):
+                found = self._read()
+                values += found
+                last = time.perf_counter() if found else last
+                if (code := self._child.process.poll()) is not None:
+                    raise ChildFailedError(f"{self._child.name}: ended with code {code}")
+        sending.result()
         if wanted and not values:
             raise ChildFailedError(f"{self._child.name}: no result within {min(limit_s, silent_s):g} s")
         self._kept.writelines(value + b"\n" for value in values if value is not None)
@@ -154,7 +153,8 @@ class RunningOnBroker:
     def _send(self, messages: list[dict[str, bytes]]) -> None:
         for first in range(0, len(messages), _BLOCK):
             self._producer.produce_batch(self._task.input, messages[first : first + _BLOCK])
-            self._producer.flush(_FLUSH_S)
+            if left := self._producer.flush(_FLUSH_S):
+                raise ChildFailedError(f"{self._task.input}: the broker has not taken {left:,} events")
 
     def _read(self) -> list[bytes | None]:
         first = self._consumer.poll(_POLL_S)

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.kept_results import FOLDER, TREE, Results, read
+from bench.pages import circumstances, not_run, table, written
 from bench.peers.catalog import OURS, OURS_ON_BROKER, PEERS
-from bench.peers.results import FOLDER, TREE, Results, read
 from bench.peers.work import WORKS
 
-BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
+MARK = "peers"
 NOTHING = "No run is kept here yet.\n"
 
 
@@ -33,49 +34,16 @@ _DIGITS = 3
 def tables(results: Results) -> str:
     """Return what is known as Markdown."""
     lines = [
-        _circumstances(results),
+        circumstances(results),
         "",
-        *_table(_SPEED, _speed_rows(results, OURS, ())),
+        *table(_SPEED, _speed_rows(results, OURS, ())),
         "",
-        *_table(_ON_BROKER, _speed_rows(results, OURS_ON_BROKER, _BROKERS)),
+        *table(_ON_BROKER, _speed_rows(results, OURS_ON_BROKER, _BROKERS)),
         "",
-        *_table(_DISORDER, _disorder_rows(results)),
+        *table(_DISORDER, _disorder_rows(results)),
+        *not_run(results),
     ]
-    if results.not_run:
-        lines += ["", "Not run:", "", *(f"- `{what}`: {why}" for what, why in results.not_run.items())]
     return "\n".join(lines) + "\n"
-
-
-def written(page: str, text: str) -> str:
-    """Return a page with a text between its marks. Raises ValueError if the page has no marks."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"no {BEGIN} and {END} in the page")
-    return f"{before}{BEGIN}\n{text}{END}{after}"
-
-
-def _circumstances(results: Results) -> str:
-    machine, parameters = results.machine, results.parameters
-    parts = [
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB",
-        f"{machine['system']}, Python {machine['python']}, Java {machine['java'] or 'none'}",
-        f"scale {parameters['scale']:g}, {parameters['runs']} runs, {_when(results)}",
-    ]
-    return "; ".join(parts) + "."
-
-
-def _when(results: Results) -> str:
-    at = [run["at"] for run in results.runs.values()]
-    loads = [run["load_1min"] for run in results.runs.values()]
-    return f"{min(at)[:10]}, load {min(loads):g} to {max(loads):g}" if at else "nothing measured"
-
-
-def _table(head: tuple[str, ...], rows: Iterator[list[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"| {' | '.join('---' for _ in head)} |"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
 
 
 def _speed_rows(results: Results, ours: tuple[str, ...], more: tuple[str, ...]) -> Iterator[list[str]]:
@@ -173,7 +141,7 @@ def main() -> int:
     try:
         text = NOTHING if arguments.results is None else tables(read(arguments.results))
         page = arguments.page.read_text(encoding="utf-8")
-        arguments.page.write_text(written(page, text), encoding="utf-8")
+        arguments.page.write_text(written(page, MARK, text), encoding="utf-8")
     except (ValueError, KeyError, OSError) as error:
         print(f"bench.peers.table: {error}", file=sys.stderr)
         return 2

@@ -8,28 +8,32 @@ JSON.
 """
 
 import sys
+from functools import partial
 
 from bench.children import Child, ChildFailedError
 from bench.command_line import Case, measure
-from bench.peers.results import FOLDER, known
+from bench.keeping import Figures, Keeping
+from bench.kept_results import FOLDER, known
 from bench.report import Report
 from bench.workloads.catalog import WORKLOADS
 
 
+def _measured(name: str, report: Report) -> Figures:
+    """Return the figures of a workload. Raises ChildFailedError."""
+    with Child("bench.workloads.child", [name, str(report.scale), str(report.runs)]) as child:
+        said = child.answer()
+    if why := said.get("not_run"):
+        raise ChildFailedError(why)
+    figures: Figures = said["figures"]
+    return figures
+
+
 def _case(name: str) -> Case:
     def case(report: Report) -> None:
-        kept = known({"runs": report.runs, "scale": report.scale}, FOLDER, "workloads")
-        with Child("bench.workloads.child", [name, str(report.scale), str(report.runs)]) as child:
-            said = child.answer()
-        if why := said.get("not_run"):
-            kept.note_missing(name, why)
-            kept.write(FOLDER)
-            raise ChildFailedError(why)
-        kept.note(name, "", said["figures"])
-        kept.write(FOLDER)
-        for key, value in said["figures"].items():
-            report.figures[f"{name}.{key}"] = value
-            print(f"{name + '.' + key:48}{value:>16,.6g}", flush=True)
+        results = known("workloads", {"runs": report.runs, "scale": report.scale}, FOLDER)
+        if not Keeping(results, FOLDER, again=True).attempt(name, "", partial(_measured, name, report)):
+            raise ChildFailedError(results.not_run[name])
+        report.figures |= results.figures
 
     return case
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from bench.children import ChildFailedError
+from bench.kept_results import Results, known, read
 from bench.peers import packages
 from bench.peers.catalog import OURS, PEERS, Peer
 from bench.peers.events import DISORDER_MS, Events, first_of, in_disorder, in_order, on_boundaries
 from bench.peers.exact import Expected, compared, read_results
 from bench.peers.kept_run import KeptRun
 from bench.peers.measuring import WrongValuesError, boundary_shift_ms, disorder, measured
-from bench.peers.results import Results, known, read
 from bench.peers.work import WORKS
 from bench.report import Report
 
@@ -121,12 +121,12 @@ def test_a_run_is_kept_after_each_peer_and_resumed(tmp_path: Path) -> None:
 
 
 def test_other_parameters_and_machines_have_files_of_their_own(tmp_path: Path) -> None:
-    mine = known({"runs": 1, "scale": 1.0}, tmp_path)
+    mine = known("peers", {"runs": 1, "scale": 1.0}, tmp_path)
     mine.note("a", "1", {"x": 1.0})
     mine.note("a.b", "1", {"x": 2.0})
     mine.write(tmp_path)
-    assert known({"runs": 1, "scale": 1.0}, tmp_path).figures == {"a.x": 1.0, "a.b.x": 2.0}
-    assert known({"runs": 2, "scale": 1.0}, tmp_path).figures == {}
+    assert known("peers", {"runs": 1, "scale": 1.0}, tmp_path).figures == {"a.x": 1.0, "a.b.x": 2.0}
+    assert known("peers", {"runs": 2, "scale": 1.0}, tmp_path).figures == {}
     assert replace(mine, machine=mine.machine | {"cores": 999}).name != mine.name
     mine.note_missing("a", "it is gone")
     assert (mine.figures, mine.not_run, set(mine.runs)) == ({"a.b.x": 2.0}, {"a": "it is gone"}, {"a.b"})

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.kept_results import TREE, Results
+from bench.pages import written
 from bench.peers.catalog import OURS
-from bench.peers.results import TREE, Results
-from bench.peers.table import BEGIN, END, tables, written
+from bench.peers.table import MARK, tables
 
 SPEED = {
     "events_per_s": 123_456.7,
@@ -37,7 +38,7 @@ def results() -> Results:
         "python": "3",
         "java": "",
     }
-    found = Results({"runs": 3, "scale": 1.0}, machine)
+    found = Results("peers", {"runs": 3, "scale": 1.0}, machine)
     found.note("railgun_unit.one_10", "", SPEED)
     found.note("duckdb_batch.one_10", "2.0.0", SPEED | RATIOS)
     found.note("duckdb_batch", "2.0.0", FEW)
@@ -65,12 +66,13 @@ def test_each_system_has_its_lines() -> None:
 
 
 def test_the_page_is_written_between_its_marks() -> None:
-    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    assert written(page, "new\n") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    begin, end = "<!-- peers: begin -->", "<!-- peers: end -->"
+    page = f"before\n{begin}\nold\n{end}\nafter\n"
+    assert written(page, "peers", "new\n") == f"before\n{begin}\nnew\n{end}\nafter\n"
     with pytest.raises(ValueError, match="no <!-- peers: begin -->"):
-        written("before\nafter\n", "new\n")
+        written("before\nafter\n", "peers", "new\n")
 
 
 def test_the_benchmarks_page_has_the_marks() -> None:
     page = Path(TREE / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert BEGIN in written(page, "new\n")
+    assert f"<!-- {MARK}: begin -->\nnew\n<!--" in written(page, MARK, "new\n")

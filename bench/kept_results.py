@@ -1,18 +1,19 @@
-"""The file of a run: figures as numbers, why others are missing, the machine; written after each peer, so resumable."""
+"""The file of a run: figures as numbers, why others are missing, the machine; written after each part, so resumable."""
 
 import hashlib
 import json
 import os
+import shutil
+import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.peers.catalog import java_version
 from bench.revision import commit_of
 from railgun.measuring.machine import machine_facts
 
-TREE = Path(__file__).resolve().parent.parent.parent
+TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "bench" / "results"
 _DIGEST_CHARACTERS = 8
 
@@ -21,24 +22,31 @@ def machine() -> dict[str, Any]:
     """Return the facts of this machine that figures depend on."""
     facts = machine_facts()
     own = {key: facts[key] for key in ("processor", "cores", "memory_bytes", "system")}
-    return {**own, "python": facts["versions"]["python"], "java": java_version()}
+    return {**own, "python": facts["versions"]["python"], "java": _java_version()}
+
+
+def _java_version() -> str:
+    """Return the version of Java here, or nothing."""
+    if shutil.which("java") is None:
+        return ""
+    shown = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr
+    return shown.split('"')[1] if '"' in shown else ""
 
 
 @dataclass(slots=True)
 class Results:
-    """What is known of one set of parameters on one machine.
+    """What is known of one bench with one set of parameters on one machine.
 
-    bench: whose they are; the file's name begins with it.
-    figures: by "peer.figure" and "peer.work.figure", numbers alone.  not_run: why, by "peer" or "peer.work".
-    runs: by the same, when and at which load it was measured, the peer's version, and the commit of this engine.
+    figures: by "part.figure" and "part.case.figure", numbers alone.  not_run: why, by "part" or "part.case".
+    runs: by the same, when and at which load it was measured, the part's version, and the commit of this engine.
     """
 
+    bench: str
     parameters: dict[str, Any]
     machine: dict[str, Any]
     figures: dict[str, float] = field(default_factory=dict)
     not_run: dict[str, str] = field(default_factory=dict)
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    bench: str = "peers"
 
     def has(self, what: str, version: str) -> bool:
         """Whether something has been measured, of this version."""
@@ -60,7 +68,7 @@ class Results:
         self.not_run[what] = why
 
     def _forget(self, what: str) -> None:
-        """Forget its own figures: those of "peer.work" are not those of "peer"."""
+        """Forget its own figures: those of "part.case" are not those of "part"."""
         own = {key for key in self.figures if key.rpartition(".")[0] == what}
         self.figures = {key: value for key, value in self.figures.items() if key not in own}
         self.not_run.pop(what, None)
@@ -91,11 +99,11 @@ class Results:
 def read(path: Path) -> Results:
     """Read a file that `write` made."""
     read_ = json.loads(path.read_text(encoding="utf-8"))
-    return Results(*(read_[key] for key in ("parameters", "machine", "figures", "not_run", "runs", "bench")))
+    return Results(*(read_[key] for key in ("bench", "parameters", "machine", "figures", "not_run", "runs")))
 
 
-def known(parameters: dict[str, Any], folder: Path, bench: str = "peers") -> Results:
-    """Return what is known of these parameters on this machine, be it nothing."""
-    found = Results(parameters, machine(), bench=bench)
+def known(bench: str, parameters: dict[str, Any], folder: Path) -> Results:
+    """Return what is known of a bench with these parameters on this machine, be it nothing."""
+    found = Results(bench, parameters, machine())
     path = folder / found.name
     return read(path) if path.is_file() else found

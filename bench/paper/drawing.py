@@ -1,0 +1,154 @@
+"""Draws the SVG of a figure from its file of results.
+
+    python -m bench.paper.drawing RESULTS.json ...
+
+The SVG is written beside each file, with the same name.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from bench.kept_results import Results, read
+from bench.pages import circumstances
+from bench.paper.claims import PAPER_RATES
+from bench.paper.svg import Chart, Line, drawn
+from bench.paper.topics import QUANTILES
+from bench.paper.windows_work import CACHES_BYTES, DEFAULT_CACHE_BYTES, LENGTHS
+from bench.unit_cases import MIB
+
+
+def values(results: Results, figure: str) -> Iterator[tuple[str, float]]:
+    """Yield each part that has a figure, and its value."""
+    for part in results.runs:
+        if (value := results.figures.get(f"{part}.{figure}")) is not None:
+            yield part, value
+
+
+def _edges_chart(results: Results, figure: str, title: str, y_title: str) -> Chart:
+    lines = []
+    for cache_bytes in CACHES_BYTES:
+        ending = f"_cache_{cache_bytes // MIB}"
+        points = [
+            (results.figures[f"{part}.edges"], value)
+            for part, value in values(results, figure)
+            if part.endswith(ending) and value > 0
+        ]
+        default = " (default)" if cache_bytes == DEFAULT_CACHE_BYTES else ""
+        lines.append(Line(f"{cache_bytes // MIB} MiB{default}", points))
+    return Chart(title, "different edges", y_title, lines)
+
+
+def _edges(results: Results) -> list[Chart]:
+    return [
+        _edges_chart(results, "p50_ms", "Single events, p50, by the size of the chunk cache", "ms"),
+        _edges_chart(results, "p999_ms", "Single events, p99.9, by the size of the chunk cache", "ms"),
+        _edges_chart(results, "events_per_s", "Throughput in batches of 2,048", "events/s"),
+    ]
+
+
+def _lengths(results: Results) -> list[Chart]:
+    names = {float(length.window_ms): name.split("_")[1] for name, length in LENGTHS.items()}
+    fields = sorted({length.fields for length in LENGTHS.values()})
+
+    def lines(figure: str, label: str) -> list[Line]:
+        found = dict(values(results, figure))
+        return [
+            Line(
+                f"{label}{count} fields",
+                [
+                    (float(length.window_ms), found[name])
+                    for name, length in LENGTHS.items()
+                    if length.fields == count and name in found
+                ],
+            )
+            for count in fields
+        ]
+
+    latencies = [*lines("p50_ms", "p50, "), *lines("p99_ms", "p99, "), *lines("p999_ms", "p99.9, ")]
+    speeds = lines("events_per_s", "")
+    return [
+        Chart("Single events, by the length of the window", "window", "ms", latencies, names),
+        Chart("Throughput in batches of 2,048", "window", "events/s", speeds, names),
+    ]
+
+
+def _topics(results: Results) -> list[Chart]:
+    shares = {1 / (1 - quantile): quantile for quantile in QUANTILES.values()}
+    names = {share: f"p{quantile * 100:g}" for share, quantile in shares.items()}
+    latencies = [
+        (1 / (1 - quantile), results.figures[f"engine.{key}"])
+        for key, quantile in QUANTILES.items()
+        if f"engine.{key}" in results.figures
+    ]
+    hops = {key: dict(values(results, key)) for key in ("hop_s", "mean_error", "p99_error")}
+    errors = [
+        Line(
+            f"{label}, computed",
+            [(hops["hop_s"][part], 100 * value) for part, value in hops[key].items() if value > 0],
+            dashed=True,
+        )
+        for key, label in (("mean_error", "mean"), ("p99_error", "p99"))
+    ]
+    return [
+        Chart(
+            "Latencies by topics at 500 events/s", "quantile", "ms", [Line("this engine", latencies)], names
+        ),
+        Chart("How much of the exact sum a hopping window lacks", "hop in seconds", "%", errors),
+    ]
+
+
+def _nodes(results: Results) -> list[Chart]:
+    nodes = dict(values(results, "nodes"))
+    rates = [(nodes[part], value) for part, value in values(results, "computed_events_per_s")]
+    costs = [
+        Line(
+            f"{who}, {how}",
+            [(results.figures[f"{part}.units"], value) for part, value in values(results, f"{how}_{who}_us")],
+        )
+        for who in ("frontend", "unit", "broker")
+        for how in ("bulk", "steady")
+    ]
+    paper = Line("the paper's own", PAPER_RATES, dashed=True)
+    return [
+        Chart("Processor time of an event", "units", "µs", costs),
+        Chart(
+            "Computed, not measured", "nodes", "events/s", [Line("computed here", rates, dashed=True), paper]
+        ),
+    ]
+
+
+CHARTS: dict[str, Callable[[Results], Sequence[Chart]]] = {
+    "fig9b": _edges,
+    "fig9a": _lengths,
+    "fig8": _topics,
+    "fig10": _nodes,
+}
+
+
+def svg_of(results: Results) -> str:
+    """Return the SVG of a figure's results."""
+    figure = results.bench.removeprefix("paper-")
+    return drawn(CHARTS[figure](results), circumstances(results))
+
+
+def draw(path: Path) -> Path:
+    """Draw the file of a figure. Returns the path of the SVG."""
+    written = path.with_suffix(".svg")
+    written.write_text(svg_of(read(path)), encoding="utf-8")
+    return written
+
+
+def main(paths: Sequence[str]) -> int:
+    """Draw each file. Returns 2 if one cannot be drawn."""
+    try:
+        for path in paths:
+            print(draw(Path(path)))
+    except (OSError, ValueError, KeyError) as error:
+        print(f"bench.paper.drawing: {error!r}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

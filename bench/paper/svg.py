@@ -1,0 +1,110 @@
+"""Draws charts of lines over logarithmic axes as SVG."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+WIDTH, CHART_HEIGHT = 760, 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 200, 44, 52
+_COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7c3aed", "#b91c1c", "#475569")
+_TICKS = (1, 2, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a chart. points: (x, y), both above 0.  dashed: for what was not measured here."""
+
+    label: str
+    points: Sequence[tuple[float, float]]
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart with its lines. x_title, y_title: with the unit.  x_names: of x values, in place of numbers."""
+
+    title: str
+    x_title: str
+    y_title: str
+    lines: Sequence[Line]
+    x_names: dict[float, str] | None = None
+
+
+def drawn(charts: Sequence[Chart], note: str) -> str:
+    """Return charts below each other as one SVG document, a note under them."""
+    height = CHART_HEIGHT * len(charts) + 28
+    pieces = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" font-family="sans-serif">',
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+    ]
+    for place, chart in enumerate(charts):
+        pieces += [f'<g transform="translate(0 {place * CHART_HEIGHT})">', *_chart(chart), "</g>"]
+    pieces += [_text(16, height - 10, note, size=10), "</svg>"]
+    return "\n".join(pieces) + "\n"
+
+
+class _Axis:
+    """Maps values to pixels by their logarithm."""
+
+    def __init__(self, values: Sequence[float], first: float, last: float) -> None:
+        self.least, self.greatest = min(values) / 1.1, max(values) * 1.1
+        self._first, self._last = first, last
+
+    def at(self, value: float) -> float:
+        share = math.log(value / self.least) / math.log(self.greatest / self.least)
+        return self._first + share * (self._last - self._first)
+
+    def ticks(self) -> list[float]:
+        decades = range(math.floor(math.log10(self.least)), math.ceil(math.log10(self.greatest)) + 1)
+        ticks = [factor * 10.0**decade for decade in decades for factor in _TICKS]
+        return [tick for tick in ticks if self.least <= tick <= self.greatest]
+
+
+def _chart(chart: Chart) -> list[str]:
+    points = [point for line in chart.lines for point in line.points]
+    pieces = [_text(_LEFT, 24, chart.title, size=14)]
+    if not points:
+        return [*pieces, _text(_LEFT, 60, "not measured")]
+    right, low = WIDTH - _RIGHT, CHART_HEIGHT - _BOTTOM
+    x_axis = _Axis([x for x, _ in points], _LEFT, right)
+    y_axis = _Axis([y for _, y in points], low, _TOP)
+    pieces += [f'<path d="M{_LEFT} {_TOP}V{low}H{right}" fill="none" stroke="#334155"/>']
+    for y in y_axis.ticks():
+        at = y_axis.at(y)
+        pieces += [
+            f'<path d="M{_LEFT} {at:.1f}H{right}" stroke="#e2e8f0"/>',
+            _text(_LEFT - 6, at + 4, f"{y:,g}", anchor="end"),
+        ]
+    for x in sorted({x for x, _ in points}):
+        name = (chart.x_names or {}).get(x, f"{x:,g}")
+        pieces += [_text(x_axis.at(x), low + 18, name, anchor="middle")]
+    pieces += [
+        _text((_LEFT + right) / 2, low + 38, chart.x_title, anchor="middle"),
+        _text(16, _TOP - 8, chart.y_title),
+    ]
+    for place, line in enumerate(chart.lines):
+        pieces += _line(line, _COLOURS[place % len(_COLOURS)], x_axis, y_axis, _TOP + 18 * place)
+    return pieces
+
+
+def _line(line: Line, colour: str, x_axis: _Axis, y_axis: _Axis, legend_y: float) -> list[str]:
+    places = [(x_axis.at(x), y_axis.at(y)) for x, y in sorted(line.points)]
+    if not places:
+        return []
+    dashes = ' stroke-dasharray="5 4"' if line.dashed else ""
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    left = WIDTH - _RIGHT + 16
+    return [
+        f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>',
+        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places),
+        f'<path d="M{left} {legend_y}h22" stroke="{colour}" stroke-width="2"{dashes}/>',
+        _text(left + 28, legend_y + 4, line.label),
+    ]
+
+
+def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="#0f172a">'
+        f"{escape(text)}</text>"
+    )
