@@ -134,7 +134,7 @@ def test_an_error_is_cut_and_a_path_in_it_is_no_link(shown: Tab, cluster: SomeCl
     ]
     noted = shown.page.locator("section[data-key=lately]").get_by_role("link")
     expect(noted).to_have_text(["payments/card/2"])
-    shown.sees(f"payments/card/0 failed: {'x' * 199}…", "td .remark.bad")
+    shown.sees(f"payments/card/0 failed: {'x' * 199}…")
 
 
 def test_the_grid_of_copies(shown: Tab) -> None:
