@@ -123,6 +123,10 @@ def concerns(
     """
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
     nodes = [record for name, record in observed.nodes.items() if name in observed.members]
+    # The worst is first.
+    if unanswered:
+        text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
+        yield Concern(text, unanswered, "nobody answers it")
     yield from (Concern(text) for text in _of_members(observed, plan, leader, able))
     yield from (Concern(text) for text in _of_nodes(nodes))
     yield from _of_copies(observed, plan, now_s)
@@ -130,9 +134,6 @@ def concerns(
         yield Concern(losing, list(short_logs(logs)), "its log lacks, or will soon lack, what a copy needs")
     yield from (Concern(text) for text in _serving(observed, nodes, now_s))
     yield from _of_histories(observed, plan, now_s, tasks, able, nodes)
-    if unanswered:
-        text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
-        yield Concern(text, unanswered, "nobody answers it")
 
 
 def _of_members(

@@ -56,7 +56,7 @@ _OF_DEPARTURES = {
 _OF_NODES = {
     Kind.NODE_NEW: "is new",
     Kind.NODE_GONE: "is gone",
-    Kind.NODE_STOPPED: "was stopped in order",
+    Kind.NODE_STOPPED: "has left after closing its copies",
     Kind.NODE_LOST: "was lost: it fell silent without closing its copies",
     Kind.NODE_BACK: "is back",
     Kind.NODE_STARTED: "was started again",

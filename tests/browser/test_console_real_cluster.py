@@ -127,7 +127,7 @@ def test_a_node_that_is_stopped_in_order_is_told_from_one_that_is_lost(
             _awaits_a_look(running)
             lately = shown.page.locator("section[data-key=lately]")
             assert cluster.nodes["node-2"].stop() == 0
-            stopped = re.compile(r"node-2 was stopped in order; node-1 took over [1-4] tasks?")
+            stopped = re.compile(r"node-2 has left after closing its copies; node-1 took over [1-4] tasks?")
             expect(lately).to_contain_text(stopped, timeout=PATIENCE_MS)
             what_next = "start what is away, or see its log: no other node can have its copies"
             expect(shown.page.get_by_label("Warnings")).to_contain_text(what_next, timeout=PATIENCE_MS)

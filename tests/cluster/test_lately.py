@@ -164,10 +164,10 @@ def test_a_node_that_closes_its_copies_was_stopped_and_the_takers_of_its_tasks_a
     cluster.look()
     (stopped,) = cluster.entries()
     assert stopped["kind"] == "node_stopped"
-    assert stopped["text"] == "node-a was stopped in order; node-b took over 2 tasks"
+    assert stopped["text"] == "node-a has left after closing its copies; node-b took over 2 tasks"
     cluster.has(C, THIRD, CopyState.ANSWERING)
     cluster.look()
-    taken = "node-a was stopped in order; node-b took over 2 tasks, node-c 1"
+    taken = "node-a has left after closing its copies; node-b took over 2 tasks, node-c 1"
     assert cluster.texts() == [taken]
     # What moves on once it is back is not told of it.
     cluster.live("abc")
@@ -215,7 +215,7 @@ def test_a_stop_that_takes_long_is_one_in_order() -> None:
     for task in (ONE, OTHER):
         cluster.has(A, task, CopyState.CLOSED)
     cluster.look()
-    assert cluster.texts() == ["node-a was stopped in order"]
+    assert cluster.texts() == ["node-a has left after closing its copies"]
 
 
 def test_who_hears_nobody_calls_nobody_lost() -> None:
@@ -241,7 +241,7 @@ def test_a_node_that_was_killed_long_ago_takes_over_nothing() -> None:
         cluster.has(B, task, CopyState.CLOSED)
     cluster.live("c")
     cluster.looks(10)
-    assert cluster.texts() == ["node-b was stopped in order", lost]
+    assert cluster.texts() == ["node-b has left after closing its copies", lost]
 
 
 def test_of_a_node_whose_units_go_on_or_were_killed_before_it_is_not_known_how_it_went() -> None:
