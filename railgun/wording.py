@@ -19,10 +19,13 @@ def number_text(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{Decimal(f'{number:.4g}'):,f}"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return the first of some names, and how many more there are: `a, b and 7 more`. most: the most names to show."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def listed(names: Sequence[str], most: int = 5, total: int | None = None) -> str:
+    """Return the first of some names, and how many more there are: `a, b and 7 more`.
+
+    most: the most names to show.  total: how many there are, if `names` has only those to show.
+    """
+    left = (len(names) if total is None else total) - most
+    return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def one_line(text: str, most: int) -> str:

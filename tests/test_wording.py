@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from railgun.wording import error_text, number_text
+from railgun.wording import error_text, listed, number_text
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,8 @@ def test_errors_of_the_system_have_their_place_and_a_remedy(error: Exception, te
 )
 def test_numbers_are_written_as_people_write_them(number: float, text: str) -> None:
     assert number_text(number) == text
+
+
+def test_names_that_are_not_shown_are_counted() -> None:
+    assert listed(["a", "b"], 2) == "a, b"
+    assert listed(["a", "b", "c"], 2) == listed(["a", "b"], 2, 3) == "a, b and 1 more"

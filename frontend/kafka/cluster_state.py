@@ -20,7 +20,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Gap
 from railgun.cluster.departed import departed
-from railgun.cluster.lately import Lately
+from railgun.cluster.lately import KEPT_MAX, Lately
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview
@@ -72,11 +72,16 @@ class ClusterState:
         self._lock = threading.Lock()
 
     def overview(
-        self, catalog: Catalog, unanswered: Sequence[TaskKey], logs: Mapping[TaskKey, LogRoom]
+        self,
+        catalog: Catalog,
+        unanswered: Sequence[TaskKey],
+        logs: Mapping[TaskKey, LogRoom],
+        lately_max: int = KEPT_MAX,
     ) -> dict[str, Any]:
         """Return what `GET /v1/cluster` shows. While the broker is away, or the plan is not read, it is the last state.
 
         catalog: the newest that is known.  unanswered: the tasks that no copy answers.  logs: those that are known.
+        lately_max: how much of what has happened lately.
         """
         with self._lock:
             outdated = []
@@ -99,7 +104,7 @@ class ClusterState:
             return {
                 **found,
                 "warnings": [*outdated, *found["warnings"]],
-                "lately": self._lately.shown(now_s),
+                "lately": self._lately.shown(now_s, lately_max),
             }
 
     def note(self) -> bool:

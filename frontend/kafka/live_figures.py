@@ -101,7 +101,7 @@ def _unread_topics(parts: Parts, stream: str) -> list[str]:
 
 def _looked(parts: Parts) -> _Looked:
     """Look at a cluster. Raises TransportError, EngineError and ProblemError."""
-    shown, at_s = parts.cluster_overview(), time.monotonic()
+    shown, at_s = parts.cluster_overview(_LATELY_MAX), time.monotonic()
     streams, states = {}, parts.task_states
     for name, entry in parts.intakes.now.catalog.streams.items():
         shares = {metric: states.filled(entry, metric) for metric in states.warming(entry)}
@@ -122,5 +122,5 @@ def _standing(shown: Mapping[str, Any], at_s: float) -> ClusterStanding:
         nodes=dict(Counter(node["state"] for node in shown["nodes"])),
         copies=dict(states),
         warnings=shown["warnings"],
-        lately={**shown["lately"], "entries": shown["lately"]["entries"][:_LATELY_MAX]},
+        lately=shown["lately"],
     )

@@ -25,6 +25,7 @@ from frontend.topics.recorded import RecordedReplies
 from frontend.topics.route import Means
 from railgun.catalog.model import Definitions
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.lately import KEPT_MAX
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry import evolution
@@ -70,10 +71,13 @@ class Parts:
         topics = self.registry.topics
         return {topics.tasks(task.stream, task.partitioner) for task in self.tasks}
 
-    def cluster_overview(self) -> dict[str, Any]:
-        """Return what `GET /v1/cluster` shows. It reads the new records, and raises TransportError."""
+    def cluster_overview(self, lately_max: int = KEPT_MAX) -> dict[str, Any]:
+        """Return what `GET /v1/cluster` shows. It reads the new records, and raises TransportError.
+
+        lately_max: how much of what has happened lately.
+        """
         found = self.cluster_state.overview(
-            self.intakes.now.catalog, self.unanswered.tasks(), self.task_logs.rooms()
+            self.intakes.now.catalog, self.unanswered.tasks(), self.task_logs.rooms(), lately_max
         )
         return {**found, "warnings": [*found["warnings"], *self._weak_topics()]}
 

@@ -46,7 +46,7 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
     else:
         lines.append("no node runs; start one with `railgun node`")
     lines += [f"  {node['name']} waits: {why}" for node in nodes for why in node.get("waits") or ()]
-    lines += [f"WARNING: {warning}" for warning in [*cluster["warnings"], *_unwarned(cluster)]]
+    lines += [f"WARNING: {warning}" for warning in cluster["warnings"]]
     lines += _lately(cluster.get("lately"))
     if with_tasks and tasks:
         rows = [("task", "copies"), *((_name(task), _copies(task)) for task in tasks)]
@@ -54,17 +54,6 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
         lines += ["", *table_lines([(name, *log, copies) for (name, copies), log in zip(rows, logs)])]
         lines += [f"  {failure}" for task in tasks for failure in _failures(task)]
     return "\n".join(lines) + "\n"
-
-
-def _unwarned(cluster: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the warnings of an older server leave out. It does not say what has happened lately either."""
-    if "lately" not in cluster:
-        for node in cluster["nodes"]:
-            if node.get("lost"):
-                yield (
-                    f"{node['name']} has lost its copy of {counted(node['lost'], 'task')}, which it gets again when it "
-                    "is started again; its log says why"
-                )
 
 
 def _lately(noted: Mapping[str, Any] | None) -> Iterator[str]:

@@ -6,14 +6,16 @@ from enum import Enum, auto
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.cluster.observed import ObservedCluster
+from railgun.cluster.records import NodeRecord
 from railgun.cluster.report_table import ReportedCopy, ReportTable
+from railgun.cluster.reports import UnitReport
+from railgun.cluster.silence import CLOSES_S
 
 # A node that is stopped leaves the group before its units have closed their copies. Later than this nothing is awaited.
 _DECIDED_S = 60.0
-# After an outage of the broker units are heard again within this time.
-_SILENT_S = 5.0
-# A node is missed by the group later than by copies: what was taken over within this time before belongs to it.
-_TAKEN_S = 60.0
+# The group misses a node later than copies do, and it is called lost only once a stop would have ended. What was taken
+# over within this time before belongs to it.
+_TAKEN_S = 120.0
 
 
 class Departure(Enum):
@@ -36,39 +38,52 @@ class Departures:
     ) -> Iterator[tuple[str, Departure]]:
         """Yield how nodes have gone, each once. gone: those that are members no more since the last look."""
         self._since_s |= dict.fromkeys(gone, now_s)
+        if not self._since_s:
+            return
+        reports = observed.reports
+        said = _last_reports(reports)
+        heard = {unit.node for unit in reports.units() if reports.is_heard(unit, now_s)}
         for node, since_s in sorted(self._since_s.items()):
-            found = _departure(observed, node, now_s, now_s - since_s)
+            # If nobody is heard, the front-end lags, or the broker is away: that says nothing of the node.
+            is_silent = now_s - since_s > CLOSES_S and node not in heard and bool(heard)
+            found = _departure(said.get(node, []), observed.nodes.get(node), is_silent=is_silent)
             is_over = node in observed.members or now_s - since_s > _DECIDED_S
             if found is not None or is_over:
                 del self._since_s[node]
                 yield node, found or Departure.UNKNOWN
 
 
-def _departure(observed: ObservedCluster, node: str, now_s: float, gone_s: float) -> Departure | None:
-    """Return how a node has gone, which was missed so many seconds ago; None if that is not known yet."""
-    record = observed.nodes.get(node)
+def _departure(
+    reports: Iterable[UnitReport], record: NodeRecord | None, *, is_silent: bool
+) -> Departure | None:
+    """Return how a node has gone; None if that is not known yet.
+
+    reports: the last ones of its units.  record: what the node has said of itself.
+    is_silent: whether its units have been silent for longer than a stop takes.
+    """
     # Of a unit that was killed its node has said that it closed. That says nothing of the node.
     killed_ms = {} if record is None else {each.unit: each.last_ms for each in record.ended}
     copies = [
-        each
-        for each in _last_copies(observed.reports, node)
-        if killed_ms.get(each.copy.unit, -1) < each.said_ms
+        status
+        for report in reports
+        if killed_ms.get(report.unit, -1) < report.said_ms
+        for status in report.copies
     ]
     if not copies:
         return Departure.UNKNOWN
-    if all(each.status.leaving and each.status.state.has_stopped for each in copies):
+    if all(status.leaving and status.state.has_stopped for status in copies):
         return Departure.STOPPED
-    is_silent = gone_s >= _SILENT_S and not any(each.is_heard(now_s) for each in copies)
     return Departure.LOST if is_silent else None
 
 
-def _last_copies(reports: ReportTable, node: str) -> Iterator[ReportedCopy]:
-    """Yield the last reports of the copies on a node."""
+def _last_reports(reports: ReportTable) -> dict[str, list[UnitReport]]:
+    """Return the last reports of all units, by node."""
+    found: dict[str, list[UnitReport]] = {}
     for unit in reports.units():
-        report = reports.last(unit) if unit.node == node else None
+        report = reports.last(unit)
         if report is not None:
-            for status in report.copies:
-                yield from (each for each in reports.copies(status.task) if each.copy == unit)
+            found.setdefault(unit.node, []).append(report)
+    return found
 
 
 class Takeovers:
@@ -81,19 +96,27 @@ class Takeovers:
 
     def look(self, reports: ReportTable, tasks: Collection[TaskKey], now_s: float) -> None:
         """Compare who answers tasks now with the last look."""
-        before, self._answering = self._answering, {}
         self._taken = {
             task: each for task, each in self._taken.items() if task in tasks and now_s - each[2] < _TAKEN_S
         }
+        if len(self._answering) > len(tasks):
+            self._answering = {task: node for task, node in self._answering.items() if task in tasks}
         for task in tasks:
-            newest, known = reports.newest(task), before.get(task)
-            answers = newest is not None and newest.status.state is CopyState.ANSWERING
-            node = newest.copy.node if newest is not None and answers else known
-            if node is not None:
-                self._answering[task] = node
-                if known is not None and node != known:
-                    self._taken[task] = known, node, now_s
+            answers: ReportedCopy | None = None
+            for each in reports.copies(task):
+                # The last report of a node that was killed says for ever that it answers.
+                if each.status.state is CopyState.ANSWERING and each.is_heard(now_s):
+                    if answers is None or each.reported_s > answers.reported_s:
+                        answers = each
+            known = self._answering.get(task)
+            if answers is not None and answers.copy.node != known:
+                self._answering[task] = answers.copy.node
+                if known is not None:
+                    self._taken[task] = known, answers.copy.node, now_s
 
-    def of(self, node: str) -> dict[TaskKey, str]:
-        """Return which tasks of a node others have taken over lately, each with the node that answers it since."""
-        return {task: after for task, (before, after, _) in self._taken.items() if before == node}
+    def by_node(self) -> dict[str, dict[TaskKey, str]]:
+        """Return by node which of its tasks others have taken over lately, each with the node that answers it since."""
+        found: dict[str, dict[TaskKey, str]] = {}
+        for task, (before, after, _) in self._taken.items():
+            found.setdefault(before, {})[task] = after
+        return found

@@ -123,6 +123,10 @@ def concerns(
     """
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
     nodes = [record for name, record in observed.nodes.items() if name in observed.members]
+    # The worst is first.
+    if unanswered:
+        text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
+        yield Concern(text, unanswered, "nobody answers it")
     yield from (Concern(text) for text in _of_members(observed, plan, leader, able))
     yield from (Concern(text) for text in _of_nodes(nodes))
     yield from _of_copies(observed, plan, now_s)
@@ -130,9 +134,6 @@ def concerns(
         yield Concern(losing, list(short_logs(logs)), "its log lacks, or will soon lack, what a copy needs")
     yield from (Concern(text) for text in _serving(observed, nodes, now_s))
     yield from _of_histories(observed, plan, now_s, tasks, able, nodes)
-    if unanswered:
-        text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
-        yield Concern(text, unanswered, "nobody answers it")
 
 
 def _of_members(
@@ -146,8 +147,10 @@ def _of_members(
         return
     away = {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
     if away:
-        named = listed([_with_time(observed, name) for name in sorted(away)], _SHOWN)
-        next_text = _next_of_away(plan, len(able))
+        said_ms = observed.reports.said_ms()
+        first = [_with_time(name, said_ms.get(name, 0)) for name in sorted(away)[:_SHOWN]]
+        named = listed(first, _SHOWN, len(away))
+        next_text = _next_of_away(plan, leader, len(able))
         yield f"{counted(len(away), 'node is', 'nodes are')} away: {named}; {next_text}"
     if plan.copies and len(able) < plan.wanted:
         yield (
@@ -157,20 +160,19 @@ def _of_members(
         )
 
 
-def _with_time(observed: ObservedCluster, node: str) -> str:
-    said_ms = observed.reports.said_ms(node)
+def _with_time(node: str, said_ms: int) -> str:
     return f"{node}, last heard {time_text(said_ms // 1_000 * 1_000)}" if said_ms else node
 
 
-def _next_of_away(plan: Plan, able: int) -> str:
+def _next_of_away(plan: Plan, leader: str | None, able: int) -> str:
     """Return what happens by itself while a node is away, and what somebody can do. able: how many can have copies."""
+    start = "start what is away, or see its log"
+    if leader is None:
+        return start
     if able < plan.wanted:
-        return "start what is away, or see its log: no other node can have its copies"
+        return f"{start}: no other node can have its copies"
     after = span_text(round(1_000 * (plan.policy or ClusterPolicy()).replace_after_s))
-    return (
-        f"start what is away, or see its log: {after} after it went (cluster.replace_after_s) its copies are made on "
-        "other nodes"
-    )
+    return f"{start}: {after} after it went (cluster.replace_after_s) its copies can be made on other nodes"
 
 
 def _of_nodes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
@@ -248,10 +250,10 @@ def _serving(observed: ObservedCluster, nodes: Sequence[NodeRecord], now_s: floa
         return
     by_reason: dict[str, list[str]] = {}
     for record in nodes:
-        reason = "" if observed.serves(record.name) else _why_serves_none(record)
-        is_new = reason == _NOT_SAID and now_s - observed.started_s(record.name) < SERVES_S
-        if reason and not is_new:
-            by_reason.setdefault(reason, []).append(record.name)
+        has_said = observed.serves(record.name) or record.transfer_reason
+        is_new = record.reads and not has_said and now_s - observed.started_s(record.name) < SERVES_S
+        if not observed.serves(record.name) and not is_new:
+            by_reason.setdefault(_why_serves_none(record), []).append(record.name)
     for reason, names in sorted(by_reason.items()):
         verb = "serves" if len(names) == 1 else "serve"
         yield (

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from railgun.catalog.task_key import TaskKey
@@ -55,7 +56,7 @@ _OF_DEPARTURES = {
 _OF_NODES = {
     Kind.NODE_NEW: "is new",
     Kind.NODE_GONE: "is gone",
-    Kind.NODE_STOPPED: "was stopped in order",
+    Kind.NODE_STOPPED: "has left after closing its copies",
     Kind.NODE_LOST: "was lost: it fell silent without closing its copies",
     Kind.NODE_BACK: "is back",
     Kind.NODE_STARTED: "was started again",
@@ -103,17 +104,18 @@ class _Entry:
         return self._of_copies(times)
 
     def _of_copies(self, times: str) -> str:
-        tasks = [str(task) for task in self.copies]
+        # There may be thousands, and few are shown.
+        first = [str(task) for task in islice(self.copies, _NAMED)]
+        named = listed(first, _NAMED, len(self.copies))
         if self.kind is Kind.COPY_MADE:
             many = counted(len(self.copies), "copy was", "copies were")
-            return f"{many} made on {self.node}: {listed(tasks, _NAMED)}"
-        is_one, is_well = len(tasks) == 1, self.kind is Kind.COPY_WELL
+            return f"{many} made on {self.node}: {named}"
+        is_one, is_well = len(self.copies) == 1, self.kind is Kind.COPY_WELL
         if is_one:
-            copy = f"{tasks[0]} on {next(iter(self.copies.values()))}"
+            copy = f"{first[0]} on {next(iter(self.copies.values()))}"
             last = "; last" if times else ""
             return f"{copy} is well again{times}" if is_well else f"{copy} failed{times}{last}: {self.error}"
         many = f"{len(self.copies):,} copies on {self.node}"
-        named = listed(tasks, _NAMED)
         return f"{many} are well again: {named}" if is_well else f"{many} failed: {named}; last: {self.error}"
 
     def _takers(self) -> str:
@@ -174,13 +176,16 @@ class Lately:
         """Whether it was looked at all."""
         return self._looked_ms is not None
 
-    def shown(self, now_s: float) -> dict[str, Any]:
-        """Return what `GET /v1/cluster` shows: the entries, the newest first. now_s: the clock of `look`."""
+    def shown(self, now_s: float, most: int = KEPT_MAX) -> dict[str, Any]:
+        """Return what `GET /v1/cluster` shows: the newest entries, the newest first.
+
+        now_s: the clock of `look`.  most: how many entries.
+        """
         return {
             "since_ms": self._since_ms,
             "looked_ms": self._looked_ms,
             "overdue": now_s - self._looked_s > _OVERDUE_S,
-            "entries": [each.shown() for each in reversed(self._entries)],
+            "entries": [each.shown() for each in islice(reversed(self._entries), most)],
         }
 
     def look(self, observed: ObservedCluster, plan: Plan, now_s: float, now_ms: int) -> None:
@@ -197,8 +202,10 @@ class Lately:
         if self.has_looked:
             for entry in found:
                 self._note(entry)
+        kept, taken = set(self._entries), self._takeovers.by_node()
+        self._away = {node: entry for node, entry in self._away.items() if entry in kept}
         for node, entry in self._away.items():
-            entry.taken |= self._takeovers.of(node)
+            entry.taken |= taken.get(node, {})
         self._looked_s, self._looked_ms = now_s, now_ms
 
     def _note(self, entry: _Entry) -> None:

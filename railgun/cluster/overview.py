@@ -4,7 +4,8 @@ It does no I/O.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from msgspec import structs
@@ -57,7 +58,7 @@ def overview(
         "behind": states[str(CopyState.BEHIND)],
         "unheard": states[None],
         "warnings": [concern.text for concern in found],
-        "nodes": [_node(observed, plan, name, shown) for name in _names(observed, plan)],
+        "nodes": list(_nodes(observed, plan, _names(observed, plan), shown)),
         "tasks": [
             {
                 "stream": task.stream,
@@ -76,7 +77,8 @@ def node_overview(
     observed: ObservedCluster, plan: Plan, name: str, tasks: Iterable[TaskKey], now_s: float
 ) -> dict[str, Any]:
     """Return what `overview` shows of one node, which may be away and have no copies."""
-    return _node(observed, plan, name, {task: list(_copies(observed, plan, task, now_s)) for task in tasks})
+    shown = {task: list(_copies(observed, plan, task, now_s)) for task in tasks}
+    return next(_nodes(observed, plan, [name], shown))
 
 
 def heard_copies(
@@ -124,16 +126,37 @@ def _names(observed: ObservedCluster, plan: Plan) -> list[str]:
     return sorted(observed.members | planned | {name for name in plan.drains if plan.is_drained(name)})
 
 
+def _nodes(
+    observed: ObservedCluster,
+    plan: Plan,
+    names: Iterable[str],
+    shown: Mapping[TaskKey, list[dict[str, Any]]],
+) -> Iterator[dict[str, Any]]:
+    """Yield what is shown of nodes. shown: the copies of all tasks."""
+    copies: dict[str, list[tuple[TaskKey, dict[str, Any]]]] = {}
+    for task, each in shown.items():
+        for copy in each:
+            if copy["planned"]:
+                copies.setdefault(copy["node"], []).append((task, copy))
+    lost = Counter(name for nodes in plan.lost.values() for name in nodes)
+    said_ms = observed.reports.said_ms()
+    for name in names:
+        found = _node(observed, plan, name, copies.get(name, []))
+        if name not in observed.members and said_ms.get(name):
+            found["heard_ms"] = said_ms[name]
+        if lost[name]:
+            found["lost"] = lost[name]
+        if plan.is_drained(name) and name in copies:
+            waits = (text for task, _ in copies[name] for text in _waits(plan, task, name, shown[task]))
+            found["waits"] = list(islice(waits, _WAITS_MAX))
+        yield found
+
+
 def _node(
-    observed: ObservedCluster, plan: Plan, name: str, shown: Mapping[TaskKey, list[dict[str, Any]]]
+    observed: ObservedCluster, plan: Plan, name: str, copies: Sequence[tuple[TaskKey, dict[str, Any]]]
 ) -> dict[str, Any]:
+    """Return what is shown of a node whatever else is. copies: those that the plan names on it."""
     record = observed.nodes.get(name)
-    copies = [
-        (task, copy)
-        for task, each in shown.items()
-        for copy in each
-        if copy["node"] == name and copy["planned"]
-    ]
     drain = plan.drains.get(name)
     found: dict[str, Any] = {
         "name": name,
@@ -150,16 +173,8 @@ def _node(
         found["ended"] = [
             {**structs.asdict(each), "text": ended_lately_text(name, each)} for each in record.ended
         ]
-    if name not in observed.members and (heard_ms := observed.reports.said_ms(name)):
-        found["heard_ms"] = heard_ms
     if drain is not None and drain.refusal:
         found["refused"] = drain.refusal
-    lost = sum(name in nodes for nodes in plan.lost.values())
-    if lost:
-        found["lost"] = lost
-    if plan.is_drained(name) and copies:
-        waits = [text for task, _ in copies for text in _waits(plan, task, name, shown[task])]
-        found["waits"] = waits[:_WAITS_MAX]
     return found
 
 

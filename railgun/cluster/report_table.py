@@ -12,7 +12,7 @@ from msgspec import structs
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
-from railgun.cluster.silence import EXPIRES_S, FORGOTTEN_S, INTERVALS
+from railgun.cluster.silence import EXPIRES_S, FORGOTTEN_S, INTERVALS, NODE_HEARD_S
 
 # If a task has several copies, the one whose state is first in this order stands for the task.
 _RANKS = {state: rank for rank, state in enumerate(CopyState)}
@@ -117,10 +117,17 @@ class ReportTable:
         """Return the last report of a unit's newest run; None if it has not reported."""
         return self._of_newest_run.get(unit)
 
-    def said_ms(self, node: str) -> int:
-        """Return when a unit of a node has reported last, by the clock of the node in ms since 1970; 0: not known."""
-        last = [report.said_ms for unit, report in list(self._of_newest_run.items()) if unit.node == node]
-        return max(last, default=0)
+    def is_heard(self, unit: CopyName, now_s: float) -> bool:
+        """Whether a unit was heard lately, by its own interval."""
+        report, heard_s = self._of_newest_run.get(unit), self._heard_s.get(unit, -math.inf)
+        return report is not None and now_s - heard_s <= max(NODE_HEARD_S, INTERVALS * report.announced_s)
+
+    def said_ms(self) -> dict[str, int]:
+        """Return by node when a unit of it has reported last, by its clock in ms since 1970; 0: not known."""
+        last: dict[str, int] = {}
+        for unit, report in list(self._of_newest_run.items()):
+            last[unit.node] = max(report.said_ms, last.get(unit.node, 0))
+        return last
 
     def forget(self, unit: CopyName) -> None:
         """Drop the reports of a unit."""

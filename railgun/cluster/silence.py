@@ -74,6 +74,10 @@ FORGOTTEN_S: Final = 24 * 3_600.0
 FORGETS_S: Final = 3_600.0
 """How often a process that reads reports forgets."""
 
+CLOSES_S: Final = 30.0
+"""A unit that is stopped in order has said within this time that its copies are closed. Copies that leave answer for
+`leave_s`; then it writes no report while it waits for replies and takes its last checkpoints (`acknowledged_s`)."""
+
 # --- heartbeats of a unit to its node --------------------------------------------------------------------------
 
 UNIT_SILENT_S: Final = 5.0

@@ -114,6 +114,27 @@ def test_a_node_is_green_if_all_of_it_is_well(shown: Tab, cluster: SomeCluster) 
     expect(state).to_have_class("state off")
     cluster.tasks = [task(0, copy("node-1", "answering"))]
     expect(state).to_have_class("state good", timeout=PATIENCE_MS)
+    cluster.nodes[0]["lost"] = 1
+    expect(state).to_have_class("state off", timeout=PATIENCE_MS)
+
+
+def test_an_error_is_cut_and_a_path_in_it_is_no_link(shown: Tab, cluster: SomeCluster) -> None:
+    path = "backup/card/7: is in its place"
+    cluster.warnings = [
+        f"1 copy has failed: payments/card/2 on node-1/0: {path}",
+        f"2 copies have failed: payments/card/2 on node-1/0, payments/card/3 on node-2/0; the first: {path}",
+        f"unit 0 of node-1 ended: {path}",
+        "serves no data: /srv/data/7 cannot be read, as for payments/card/1",
+    ]
+    cluster.lately = [happening("copy_failed", f"payments/card/2 on node-1/0 failed: {path}")]
+    cluster.tasks = [task(0, copy("node-1", "failed", failure="x" * 201))]
+    shown.sees("ended: backup/card/7")
+    assert shown.page.get_by_role("alert").get_by_role("link").all_inner_texts() == [
+        *("payments/card/2", "payments/card/2", "payments/card/3", "payments/card/1")
+    ]
+    noted = shown.page.locator("section[data-key=lately]").get_by_role("link")
+    expect(noted).to_have_text(["payments/card/2"])
+    shown.sees(f"payments/card/0 failed: {'x' * 199}…")
 
 
 def test_the_grid_of_copies(shown: Tab) -> None:

@@ -281,7 +281,11 @@ def test_errors_stand_at_their_place(shown: Tab) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["%7B", "7", "null", "%7B%22keys%22:%5B1%5D%7D", '{"keys":[{},{}]}', "1-2", "x"]
+    "text",
+    [
+        *("%7B", "7", "null", "%7B%22keys%22:%5B1%5D%7D", '{"keys":[{},{}]}', "1-2", "x"),
+        *('{"keys":[null]}', '{"keys":[{"card":{"toString":1}}]}'),
+    ],
 )
 def test_an_address_that_has_no_question(shown: Tab, text: str) -> None:
     shown.open(f"lookup/payments/{text}")

@@ -1,5 +1,6 @@
 """From a key to its last events and back; which conditions hold; names and rows in a narrow window."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,11 +127,20 @@ def test_a_key_of_several_fields(shown: Tab, running: Server) -> None:
     assert names(shown) == ["t4"]
 
 
-@pytest.mark.parametrize("text", ["%7B", "7", "[]", '{"kind":"x"}', '{"fields":7}', '{"text":1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("%7B", "7", "[]", "null", '{"kind":"x"}', '{"kind":["all"]}', '{"text":1}', '{"fields":7}'),
+        *('{"fields":null}', '{"fields":{"a":{"toString":1}}}', r'{"fields":{"a":{"\u0000digits":{}}}}'),
+    ],
+)
 def test_an_address_that_has_no_filter(shown: Tab, text: str) -> None:
     shown.open(f"live/payments/{text}")
     shown.sees("The address has no filter that can be read, so all events are shown.")
     assert names(shown) == ["t3", "t2", "t1"]
+    shown.page.get_by_label("Find").fill("T3")
+    shown.sees("1 of 3")
+    shown.misses("The address has no filter")
 
 
 def test_a_masked_key_has_no_last_events(browser: Browser, tmp_path: Path) -> None:
@@ -141,6 +151,16 @@ def test_a_masked_key_has_no_last_events(browser: Browser, tmp_path: Path) -> No
         expect(shown.page.get_by_role("link", name="Its last events")).to_have_count(0)
         look_up(shown, merchant="m1")
         expect(shown.page.get_by_role("link", name="Its last events")).to_have_count(1)
+
+
+def test_a_masked_time_is_not_shown_beside_the_values(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path, "payments.ts") as running, tab(browser, running.service.url) as shown:
+        running.define(STREAM)
+        running.score("payments", payment(1))
+        look_up(shown, card="c1")
+        beside = shown.page.locator("header.head", has_text="Values").locator("li")
+        expect(beside).to_have_text(re.compile(r"^card: offset \d+$"))
+        assert "2023-11-14" not in shown.page.inner_text("main")
 
 
 def test_of_an_event_what_is_true_comes_first(shown: Tab) -> None:

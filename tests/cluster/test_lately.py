@@ -7,6 +7,7 @@ import msgspec
 from railgun.catalog.task_key import TaskKey
 from railgun.cli.cluster import as_text
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.hearing import Timing
 from railgun.cluster.lately import KEPT_MAX, Lately
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import overview
@@ -14,6 +15,8 @@ from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import EndedUnit, NodeRecord
 from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
+from railgun.cluster.silence import CLOSES_S
+from railgun.node.ending import DEADLINES
 from tests.cluster.clusters import task_names
 
 ONE, OTHER, THIRD = task_names(3)
@@ -91,6 +94,10 @@ class Cluster:
             self.observed.take_report(encode_report(report), self.now_s)
         self.lately.look(self.observed, self.plan, self.now_s, self.now_ms)
 
+    def looks(self, times: int) -> None:
+        for _ in range(times):
+            self.look()
+
     @property
     def now_ms(self) -> int:
         return SINCE_MS + round(1_000 * self.now_s)
@@ -157,10 +164,10 @@ def test_a_node_that_closes_its_copies_was_stopped_and_the_takers_of_its_tasks_a
     cluster.look()
     (stopped,) = cluster.entries()
     assert stopped["kind"] == "node_stopped"
-    assert stopped["text"] == "node-a was stopped in order; node-b took over 2 tasks"
+    assert stopped["text"] == "node-a has left after closing its copies; node-b took over 2 tasks"
     cluster.has(C, THIRD, CopyState.ANSWERING)
     cluster.look()
-    taken = "node-a was stopped in order; node-b took over 2 tasks, node-c 1"
+    taken = "node-a has left after closing its copies; node-b took over 2 tasks, node-c 1"
     assert cluster.texts() == [taken]
     # What moves on once it is back is not told of it.
     cluster.live("abc")
@@ -180,8 +187,10 @@ def test_a_node_that_falls_silent_was_lost() -> None:
     cluster.has(B, ONE, CopyState.ANSWERING)
     cluster.look()
     cluster.live("bc")
-    for _ in range(6):
-        cluster.look()
+    cluster.looks(round(CLOSES_S))
+    # It may be stopped in order, and not have said so yet.
+    assert cluster.entries() == []
+    cluster.looks(2)
     (lost,) = cluster.entries()
     assert lost["kind"] == "node_lost"
     lost_text = "node-a was lost: it fell silent without closing its copies; node-b took over 1 task"
@@ -194,11 +203,51 @@ def test_a_node_that_falls_silent_was_lost() -> None:
     )
 
 
+def test_a_stop_that_takes_long_is_one_in_order() -> None:
+    """A unit writes no report while it waits for replies and takes its last checkpoints."""
+    assert DEADLINES.acknowledged_s + Timing().leave_s <= CLOSES_S
+    cluster = Cluster()
+    cluster.live("bc")
+    cluster.silent.add(A)
+    cluster.looks(round(DEADLINES.acknowledged_s))
+    assert cluster.entries() == []
+    cluster.silent.remove(A)
+    for task in (ONE, OTHER):
+        cluster.has(A, task, CopyState.CLOSED)
+    cluster.look()
+    assert cluster.texts() == ["node-a has left after closing its copies"]
+
+
+def test_who_hears_nobody_calls_nobody_lost() -> None:
+    cluster = Cluster()
+    cluster.live("bc")
+    cluster.silent |= {A, B, C}
+    cluster.looks(62)
+    assert cluster.texts() == ["node-a is gone"]
+
+
+def test_a_node_that_was_killed_long_ago_takes_over_nothing() -> None:
+    """Its last report says for ever that it answers."""
+    cluster = Cluster()
+    cluster.has(A, ONE, CopyState.ANSWERING)
+    cluster.look()
+    cluster.silent.add(A)
+    cluster.has(B, ONE, CopyState.ANSWERING)
+    cluster.live("bc")
+    cluster.looks(40)
+    lost = "node-a was lost: it fell silent without closing its copies; node-b took over 1 task"
+    assert cluster.texts() == [lost]
+    for task in (ONE, OTHER):
+        cluster.has(B, task, CopyState.CLOSED)
+    cluster.live("c")
+    cluster.looks(10)
+    assert cluster.texts() == ["node-b has left after closing its copies", lost]
+
+
 def test_of_a_node_whose_units_go_on_or_were_killed_before_it_is_not_known_how_it_went() -> None:
     cluster = Cluster()
     cluster.live("bc")
-    for _ in range(70):
-        cluster.look()
+    cluster.looks(70)
     assert cluster.texts() == ["node-a is gone"]
     # For a unit that was killed its node says that it closed, and goes then.
     for task in (ONE, OTHER):
@@ -349,6 +398,8 @@ def test_the_command_prints_the_newest() -> None:
     )
     assert lines[begin + 1] == "  1970-01-01T00:16:48Z node-j is new"
     assert len(lines) == begin + 6
+    newest = cluster.lately.shown(cluster.now_s, 3)["entries"]
+    assert newest == cluster.entries()[:3]
 
 
 def test_the_last_are_kept_and_what_happens_again_drives_out_none() -> None:

@@ -63,7 +63,10 @@ def test_what_is_no_json_is_told_with_its_field(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(json.dumps({**GOOD, "amount": float("nan")}) + "\n")
     [block] = read_back([path])
-    assert str(block.refused.first) == f"{path}, row 1: amount: NaN is no JSON; send null, or leave the field out"
+    assert (
+        str(block.refused.first)
+        == f"{path}, row 1: amount: NaN is no JSON; send null, or leave the field out"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import { Page } from "./page.js";
 import { bar, figures, linked, sentence, shown, table, told, when } from "./parts.js";
 
 const EVERY_MS = 5_000;
+// As long as in warnings.
+const ERROR_MAX = 200;
 const NODES = [
   ...[["Node", "name"], ["State"], ["Answers", "number"], ["Copies", "number"]],
   ...[["Behind", "number"], ["Records behind", "number"], ["Failed", "number"], ["Order"]],
@@ -80,7 +82,8 @@ class Cluster extends Page {
       return h("p", { class: "note" }, "There is no node. ", h("code", null, "railgun node"), " starts one.");
     }
     const mayOrder = may(this.who, "operate");
-    const rows = cluster.nodes.map((node) => [node.name, nodeRow(node, copiesOf(cluster, node.name), mayOrder)]);
+    const copies = copiesByNode(cluster);
+    const rows = cluster.nodes.map((node) => [node.name, nodeRow(node, copies.get(node.name) ?? [], mayOrder)]);
     const lacks = ["To drain and undrain nodes a token needs the scope ", h("code", null, "operate"), "."];
     return [table("Nodes", NODES, rows), !mayOrder && h("p", { class: "quiet" }, lacks)];
   }
@@ -108,11 +111,18 @@ function numbers(cluster) {
   ];
 }
 
-/** The copies on a node, each with the name of its task. */
-function copiesOf(cluster, node) {
-  return cluster.tasks.flatMap((task) =>
-    task.copies.filter((copy) => copy.node === node).map((copy) => ({ ...copy, task: nameOf(task) })),
-  );
+/** The copies by node, each with the name of its task. */
+function copiesByNode({ tasks }) {
+  const found = new Map();
+  for (const task of tasks) {
+    for (const copy of task.copies) {
+      if (!found.has(copy.node)) {
+        found.set(copy.node, []);
+      }
+      found.get(copy.node).push({ ...copy, task: nameOf(task) });
+    }
+  }
+  return found;
 }
 
 function nodeRow(node, copies, mayOrder) {
@@ -148,8 +158,8 @@ function nodeRow(node, copies, mayOrder) {
   ];
 }
 
-function state({ state: said, alive, ended = [] }, hasFailed) {
-  const kind = { live: ended.length || hasFailed ? "off" : "good", away: "bad", draining: "off" }[said] ?? "";
+function state({ state: said, alive, lost, ended = [] }, hasFailed) {
+  const kind = { live: ended.length || lost || hasFailed ? "off" : "good", away: "bad", draining: "off" }[said] ?? "";
   const isAway = !alive && said !== "away";
   return h("span", { class: `state ${kind}` }, said, isAway && ", away");
 }
@@ -157,7 +167,8 @@ function state({ state: said, alive, ended = [] }, hasFailed) {
 /** Which copies of a node have failed, and why the first has. */
 function failures([first, ...others]) {
   const more = others.length ? ` and ${counted(others.length, "more copy", "more copies")}` : "";
-  return [linked(first.task), `${more} failed: ${first.failure ?? "its node's log says why"}`];
+  const why = first.failure ?? "its node's log says why";
+  return [linked(first.task), `${more} failed: ${why.length > ERROR_MAX ? why.slice(0, ERROR_MAX - 1) + "…" : why}`];
 }
 
 function remarks({ refused, lost, waits }) {

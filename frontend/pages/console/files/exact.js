@@ -28,8 +28,19 @@ export function isNumber(text) {
 export function parsed(text) {
   const marked = text.replace(TOKEN, (each) => (each[0] === '"' ? each : `{"${MARK}":"${each}"}`));
   return JSON.parse(marked, (_, value) =>
-    value !== null && typeof value === "object" && Object.hasOwn(value, KEY) ? new Digits(value[KEY]) : value,
+    isObject(value) && typeof value[KEY] === "string" ? new Digits(value[KEY]) : value,
   );
+}
+
+/** Whether what was read is an object. */
+export function isObject(value) {
+  return value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+/** Whether what was read is an object of single values: null, booleans, texts, numbers. */
+export function isFlat(value) {
+  const isSingle = (each) => each === null || typeof each !== "object" || each instanceof Digits;
+  return isObject(value) && Object.values(value).every(isSingle);
 }
 
 /** JavaScript to JSON of one line, without characters that are not seen. words: how true, false and null are written. */

@@ -1,7 +1,7 @@
 // Which of the last events the page Live shows: those with some fields, a text, of a kind. It stands in the address.
 
 import { h } from "./dom.js";
-import { parsed, written } from "./exact.js";
+import { isFlat, isObject, parsed, written } from "./exact.js";
 import { truesOf } from "./value.js";
 
 /** By its name, the title of each kind, and whether an event is of it. */
@@ -33,8 +33,8 @@ export function addressOf(stream, filter) {
 export function filterOf(text) {
   const found = parsed(text);
   const { fields, text: wanted, kind } = { ...ALL, ...found };
-  const areObjects = [found, fields].every((each) => Object.getPrototypeOf(Object(each)) === Object.prototype);
-  if (!areObjects || typeof wanted !== "string" || !Object.hasOwn(KINDS, kind)) {
+  const areTexts = [wanted, kind].every((each) => typeof each === "string");
+  if (!isObject(found) || !isFlat(fields) || !areTexts || !Object.hasOwn(KINDS, kind)) {
     throw new SyntaxError("no filter");
   }
   return { fields, text: wanted, kind };

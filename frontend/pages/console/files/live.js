@@ -56,6 +56,8 @@ class Live extends Page {
     this.addEventListener("input", () => {
       const [text, kind] = ["#find", "#kind"].map((each) => this.querySelector(each).value);
       this.#filter = { ...this.#filter, text, kind };
+      // What is typed stands in the address then.
+      this.#isUnread = false;
       this.draw();
     });
     this.addEventListener("change", () => history.replaceState(null, "", addressOf(name, this.#filter)));

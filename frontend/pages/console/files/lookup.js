@@ -225,6 +225,11 @@ class Lookup extends Page {
     return said.length > 0 && h("p", { class: "wrong", role: "alert", id: `wrong-${place}` }, said.join("; "));
   }
 
+  /** Whether nobody is shown the time of events. */
+  get #masksTime() {
+    return this.masks.data.masked.fields.includes(this.stream.data.time);
+  }
+
   #answer() {
     if (this.#values === null || this.#values.problem?.status === 422) {
       // What is wrong stands at its place in the form.
@@ -237,7 +242,7 @@ class Lookup extends Page {
         { class: "head" },
         h("h2", null, "Values"),
         standing(this.#values),
-        this.#values.data && h("ul", { class: "places" }, Object.entries(this.#values.data[0].as_of).map(reached)),
+        this.#values.data && places(this.#values.data[0].as_of, this.#masksTime),
       ),
       shown(this.#values, "values", ([found]) => this.#found(found)),
       h("h2", null, "The same by curl"),
@@ -262,7 +267,7 @@ class Lookup extends Page {
       [
         named(name),
         valueShown(value, times.includes(name)),
-        notes(found, known.get(name), name),
+        notes(found, known.get(name), name, this.#masksTime),
         h("code", null, known.get(name)?.sql),
       ],
     ]);
@@ -324,11 +329,12 @@ function grouped(digits) {
   return digits.replace(/^-?\d+(?![\deE])/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
 }
 
-function notes({ warming, partial }, metric, name) {
+function notes({ warming, partial }, metric, name, masksTime) {
   const since = partial?.[name];
   return [
     warming?.includes(name) && h("span", { class: "state off" }, warmth(metric)),
-    since !== undefined && h("span", null, "only of what is later than ", when(Number(since.text))),
+    since !== undefined &&
+      h("span", null, "only of what is later", !masksTime && [" than ", when(Number(since.text))]),
   ];
 }
 
@@ -336,11 +342,15 @@ function warmth(metric) {
   return metric?.warming ? `warming, ${share(metric.filled)}` : "warming";
 }
 
-/** How far the task of a partitioner was. */
-function reached([partitioner, { time, offset }]) {
-  const place = `, offset ${grouped(offset.text)}`;
-  const said = time === null ? "before its first event" : ["as of the event time ", when(Number(time.text))];
-  return h("li", { "data-key": partitioner }, named(partitioner), ": ", said, place);
+/** How far the task of each partitioner was. */
+function places(asOf, masksTime) {
+  return h("ul", { class: "places" }, Object.entries(asOf).map((each) => reached(each, masksTime)));
+}
+
+function reached([partitioner, { time, offset }], masksTime) {
+  const at = !masksTime && time !== null && ["as of the event time ", when(Number(time.text)), ", "];
+  const place = [at, time === null && "before its first event, ", `offset ${grouped(offset.text)}`];
+  return h("li", { "data-key": partitioner }, named(partitioner), ": ", place);
 }
 
 customElements.define("page-lookup", Lookup);

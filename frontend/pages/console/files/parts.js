@@ -7,6 +7,9 @@ import { duration, time } from "./format.js";
 const PATIENCE_MS = 1_000;
 // A longer part of a name is broken anywhere.
 const PART_MAX = 24;
+const TASK = /(?<![\w./-])([A-Za-z]\w*\/(?:\*|[A-Za-z]\w*)\/\d+)(?![\w/-])/;
+// What stands before the error of a copy (`… on node-1/0: `, `… on node-1/0 failed: `) or of a unit.
+const ERROR = /; (?:the first|last): |\/\d+(?: failed)?: | ended: /;
 
 /** The elements whose text changes by itself, once a second. */
 const ticking = new Set();
@@ -254,12 +257,15 @@ export function told(text) {
   return linked(sentence(text));
 }
 
-/** A text in which the names of tasks are links to them. */
+/** A text in which the names of tasks are links to them. The error at its end may name paths, which look alike. */
 export function linked(text) {
-  const parts = text.split(/\b([A-Za-z]\w*\/(?:\*|[A-Za-z]\w*)\/\d+)\b/);
-  return parts.map((part, place) =>
+  const error = text.match(ERROR);
+  const end = error === null ? text.length : error.index + error[0].length;
+  const parts = text.slice(0, end).split(TASK);
+  const said = parts.map((part, place) =>
     place % 2 ? h("a", { href: `#/cluster/${encodeURIComponent(part)}` }, part) : part,
   );
+  return [...said, text.slice(end)];
 }
 
 /** A text of the server as a sentence: it begins with a capital and ends with a full stop. */

@@ -1,6 +1,6 @@
 // A question for a key's values: the body of its POST, as it stands in the address too; and how a shell and Python ask it.
 
-import { Digits, isNumber, parsed, written } from "./exact.js";
+import { Digits, isFlat, isNumber, parsed, written } from "./exact.js";
 import { h } from "./dom.js";
 import { python, quoted } from "./quoting.js";
 
@@ -20,9 +20,8 @@ export function lookUp(stream, metric) {
 /** Reads a question: `{keys, metrics}`, with at most one key; no metrics stand for all. Throws SyntaxError. */
 export function questionOf(text) {
   const { keys, metrics } = Object(parsed(text));
-  const isKey = (key) => Object.getPrototypeOf(Object(key)) === Object.prototype;
   const areNames = metrics === undefined || (Array.isArray(metrics) && metrics.every((each) => typeof each === "string"));
-  if (!Array.isArray(keys) || keys.length > 1 || !keys.every(isKey) || !areNames) {
+  if (!Array.isArray(keys) || keys.length > 1 || !keys.every(isFlat) || !areNames) {
     throw new SyntaxError("no question");
   }
   return metrics === undefined ? { keys } : { keys, metrics };
