@@ -210,10 +210,10 @@ def test_a_warning_names_the_first_tasks_and_how_many_more_there_are() -> None:
     plan = Plan(3, dict.fromkeys(tasks, ()), policy=ClusterPolicy(copies=2))
     shown = overview(_observed(plan, {}), plan, "node-a", tasks, 10.0, tasks)
     assert shown["warnings"] == [
-        f"9 tasks have {FEWER}: s/k/0, s/k/1, s/k/2 and 6 more",
         "nobody answers 9 tasks: s/k/0, s/k/1, s/k/2 and 6 more",
+        f"9 tasks have {FEWER}: s/k/0, s/k/1, s/k/2 and 6 more",
     ]
-    assert all(task["wrong"] == [f"it has {FEWER}", "nobody answers it"] for task in shown["tasks"])
+    assert all(task["wrong"] == ["nobody answers it", f"it has {FEWER}"] for task in shown["tasks"])
 
 
 def test_a_drain_says_what_it_waits_for() -> None:
