@@ -123,11 +123,15 @@ def concerns(
     """
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
     nodes = [record for name, record in observed.nodes.items() if name in observed.members]
-    # The worst is first.
+    members = [Concern(text) for text in _of_members(observed, plan, leader, able)]
+    # The worst is first. Where no node runs, that is why nobody answers.
+    if not observed.members:
+        yield from members
     if unanswered:
         text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
         yield Concern(text, unanswered, "nobody answers it")
-    yield from (Concern(text) for text in _of_members(observed, plan, leader, able))
+    if observed.members:
+        yield from members
     yield from (Concern(text) for text in _of_nodes(nodes))
     yield from _of_copies(observed, plan, now_s)
     if losing := log_warning(logs):
