@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.children import ChildFailedError
 from bench.http_run import CONNECTIONS, PATH, check
-from bench.kafka import running_broker
+from bench.kafka import running_local_broker
 from bench.load.injector import Injection, inject
 from bench.load.order import Order
 from bench.load.outcome import Outcome
@@ -34,13 +34,17 @@ _SLICE_S, _NORMAL_MS = 0.5, 50.0
 
 @dataclass(slots=True)
 class Cluster:
-    """Front-end, node and broker that are ready, and how far in the sequence of payments they have come."""
+    """Front-end, node and broker that are ready, and how far in the sequence of payments they have come.
+
+    broker: its address.  broker_pid: its process.
+    """
 
     service: Service
     broker: str
     stem: str
     payments: Payments
     sent_events: int = 0
+    broker_pid: int = 0
 
     def order(self, schedule: Schedule, *, by_topic: bool, grace_s: float = _GRACE_S) -> Order:
         """Return the order for the next events on a schedule, each sent by itself."""
@@ -144,13 +148,18 @@ def running_cluster(workload: Workload, environment: Mapping[str, str] | None = 
     environment: further settings of the front-end and the node.
     """
     topics = Topics(PREFIX)
-    with running_broker() as broker, tempfile.TemporaryDirectory(prefix="railgun-bench-e2e-") as folder:
-        with KafkaTransport(KafkaSettings(broker)) as log:
+    with (
+        running_local_broker() as broker,
+        tempfile.TemporaryDirectory(prefix="railgun-bench-e2e-") as folder,
+    ):
+        with KafkaTransport(KafkaSettings(broker.address)) as log:
             log.create_topic(topics.input(_STREAM), 1)
             # The topics are made before there is a front-end, so that readers find them.
             log.create_topic(topics.output(_STREAM), 1)
-        with Service(Path(folder), workload.definitions, "os", broker, environment=environment) as service:
+        with Service(
+            Path(folder), workload.definitions, "os", broker.address, environment=environment
+        ) as service:
             service.start()
             stem = topics.input(_STREAM).removesuffix(".in")
-            yield Cluster(service, broker, stem, workload.payments)
+            yield Cluster(service, broker.address, stem, workload.payments, broker_pid=broker.pid)
             service.stop()

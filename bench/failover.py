@@ -21,6 +21,7 @@ from bench.load.injector import Injection
 from bench.load.outcome import Outcome
 from bench.load.schedule import Phase, Schedule
 from bench.nodes import NodeCluster, NodeProcess, node_cluster
+from bench.process import cpu_s
 from bench.report import Report
 from bench.unit_cases import THROUGHPUT, Workload
 
@@ -178,17 +179,12 @@ def _silent(report: Report) -> None:
         (answers,) = cluster.answering()
         units = {name: node.unit() for name, node in cluster.nodes.items()}
         for _ in range(report.runs):
-            before = {name: _cpu_s(unit) for name, unit in units.items()}
+            before = {name: cpu_s(unit.pid) for name, unit in units.items()}
             load.during(0.0, _SILENT_S, lambda: None)
-            used = {name: _cpu_s(unit) - before[name] for name, unit in units.items()}
+            used = {name: cpu_s(unit.pid) - before[name] for name, unit in units.items()}
             (silent,) = (seconds for name, seconds in used.items() if name != answers)
             found.append(silent / used[answers])
     report.note("silent_over_answering_cpu", found, 3)
-
-
-def _cpu_s(unit: object) -> float:
-    times = unit.cpu_times()  # type: ignore[attr-defined]
-    return float(times.user + times.system)
 
 
 CASES: dict[str, Case] = {"killed": _killed, "graceful": _graceful, "silent": _silent}

@@ -1,7 +1,8 @@
 """Measures the parts of a bench, and keeps what is known in a file after each, so that a run can be resumed."""
 
+import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,11 @@ from bench.children import ChildFailedError
 from bench.kept_results import Results
 
 Figures = dict[str, float]
+
+
+def spread(key: str, values: Sequence[float]) -> Figures:
+    """Return the median of some values, the least and the greatest."""
+    return {key: statistics.median(values), f"{key}_least": min(values), f"{key}_greatest": max(values)}
 
 
 class StoppedError(Exception):

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 
 def compile_all() -> None:
     """Compile the bytecode and the kernels of this tree, as an installed program has them.
@@ -26,6 +28,12 @@ def drop_page_cache(folder: Path) -> None:
         if place.is_file():
             with place.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process and all its threads so far, in seconds."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
 
 
 _PARENT = os.getppid()

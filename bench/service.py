@@ -17,6 +17,7 @@ from typing import Any, Self
 import psutil
 
 from bench.children import ChildFailedError, environment_of
+from bench.process import cpu_s
 
 _READY_SECONDS, _STOP_SECONDS = 600.0, 120.0
 _POLL_S = 0.01
@@ -72,17 +73,21 @@ class Service:
         return self._process.pid
 
     @property
-    def unit_pid(self) -> int:
-        """The process id of the unit beside it. Raises ChildFailedError."""
-        for child in psutil.Process(self.pid).children(recursive=True):
-            if "railgun.unit" in child.cmdline():
-                return int(child.pid)
+    def unit_pids(self) -> list[int]:
+        """The process ids of the units beside it. Raises ChildFailedError if there is none."""
+        children = psutil.Process(self.pid).children(recursive=True)
+        if found := [int(child.pid) for child in children if "railgun.unit" in child.cmdline()]:
+            return found
         raise ChildFailedError("railgun serve --broker: there is no unit")
+
+    @property
+    def unit_pid(self) -> int:
+        """The process id of the unit beside it, if it is one. Raises ChildFailedError."""
+        return self.unit_pids[0]
 
     def cpu_s(self) -> float:
         """Return the CPU time of the process, over all threads, in seconds."""
-        times = psutil.Process(self.pid).cpu_times()
-        return float(times.user + times.system)
+        return cpu_s(self.pid)
 
     def start(self, tree: Path | None = None) -> float:
         """Start the process. Returns the seconds until it is ready, with Python's start. Raises ChildFailedError.

@@ -1,13 +1,9 @@
 """Figure 10: the processor time of an event in front-end, broker and unit, with one unit and two."""
 
-import os
 import statistics
 from collections.abc import Callable
 from functools import partial
 
-import psutil
-
-from bench.children import ChildFailedError
 from bench.e2e_run import Cluster, running_cluster
 from bench.keeping import Figures, Keeping
 from bench.load.latencies import merged
@@ -16,6 +12,7 @@ from bench.paper.budget import Budget, check_disk
 from bench.paper.many_nodes import NODES, Costs, computed
 from bench.paper.topics import fill
 from bench.payments import Payments
+from bench.process import cpu_s
 from bench.report import Report
 from bench.unit_cases import Workload
 
@@ -25,7 +22,6 @@ _RATE_PER_S = 500.0
 _STEADY_PER_S, _SETTLED_S, _STEADY_S, _SECONDS_FLOOR = 2_000.0, 15.0, 120.0, 5.0
 _BULK_EVENTS, _BULK_EVENTS_FLOOR = 400_000, 20_000
 _EVENT_BYTES_MAX = 8_000
-_UNIT_MODULE, _BROKER_CLASS = "railgun.unit", "kafka.Kafka"
 
 
 def workload(units: int, scale: float) -> Workload:
@@ -110,26 +106,8 @@ class _Added:
 
 def _seconds(cluster: Cluster) -> dict[str, float]:
     """Return the processor time of each kind of process so far. Raises ChildFailedError."""
-    units = [
-        each
-        for each in psutil.Process(cluster.service.pid).children(recursive=True)
-        if _UNIT_MODULE in each.cmdline()
-    ]
-    brokers = [
-        each
-        for each in psutil.Process(os.getpid()).children()
-        # A broker of an earlier part has ended, and may not be waited for yet.
-        if each.status() != psutil.STATUS_ZOMBIE and any(_BROKER_CLASS in part for part in each.cmdline())
-    ]
-    if not units or len(brokers) != 1:
-        raise ChildFailedError(f"{len(units)} units and {len(brokers)} brokers are found")
     return {
         "frontend": cluster.service.cpu_s(),
-        "unit": sum(_of(each) for each in units),
-        "broker": _of(brokers[0]),
+        "unit": sum(map(cpu_s, cluster.service.unit_pids)),
+        "broker": cpu_s(cluster.broker_pid),
     }
-
-
-def _of(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)

@@ -3,7 +3,7 @@
 import statistics
 
 from bench.children import Child
-from bench.keeping import Figures
+from bench.keeping import Figures, spread
 from bench.paper.budget import Budget, check_disk
 from bench.paper.windows_work import Case
 
@@ -27,13 +27,9 @@ def measured(figure: str, case: Case, scale: float, runs: int, budget: Budget) -
     medians = {key: float(statistics.median(each[key] for each in found)) for key in found[0]}
     return {
         **medians,
-        **_spread("events_per_s", [each["events_per_s"] for each in found]),
-        **_spread("p999_ms", [each["p999_ms"] for each in found]),
+        **spread("events_per_s", [each["events_per_s"] for each in found]),
+        **spread("p999_ms", [each["p999_ms"] for each in found]),
         "edges": float(said["edges"]),
         "filled_events": float(case.fill),
         "measured_events": float(case.workload.measured),
     }
-
-
-def _spread(key: str, values: list[float]) -> Figures:
-    return {f"{key}_least": min(values), f"{key}_greatest": max(values)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.children import ChildFailedError
-from bench.keeping import Figures, StoppedError
+from bench.keeping import Figures, StoppedError, spread
 from bench.peers.catalog import Peer
 from bench.peers.events import (
     BOUNDARY_WINDOW_MS,
@@ -205,7 +205,7 @@ def measured(peers: Sequence[Peer], work: Work, runs: int, shifts_ms: Mapping[st
     }
     for other in others:
         pairs = list(zip(taken[name], taken[other], strict=True))
-        figures |= _spread(
+        figures |= spread(
             f"{other}_over", [_seconds(theirs) / _seconds(of_other) for theirs, of_other in pairs]
         )
         figures[f"{other}_over_by_cpu"] = statistics.median(
@@ -230,14 +230,10 @@ def _figures(taken: list[Taken]) -> Figures:
         ),
     }
     return {
-        **_spread("events_per_s", [each.events / each.seconds for each in taken]),
-        **_spread("cpu_us_per_event", [_cpu_s(each) * 1e6 for each in taken]),
+        **spread("events_per_s", [each.events / each.seconds for each in taken]),
+        **spread("cpu_us_per_event", [_cpu_s(each) * 1e6 for each in taken]),
         "written_bytes_per_event": statistics.median(each.written_bytes / each.events for each in taken),
         "rss_mib": max(each.resident_bytes for each in taken) / 2**20,
         "measured_events": taken[0].events,
         **(of_broker if of_broker["broker_cpu_us_per_event"] else {}),
     }
-
-
-def _spread(key: str, values: list[float]) -> Figures:
-    return {key: statistics.median(values), f"{key}_least": min(values), f"{key}_greatest": max(values)}

@@ -4,6 +4,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 
+from bench.keeping import Figures, spread
 from bench.workloads.catalog import SEED, Workload
 from bench.workloads.exact import check, reach_ms
 from bench.workloads.generated import GeneratedEvents
@@ -11,8 +12,6 @@ from railgun.catalog.definitions import load_definitions
 from railgun.measuring.measured import MeasuredTasks
 from railgun.measuring.phases import FullSpeed, at_full_speed, fill
 from railgun.wording import number_text, span_text
-
-Figures = dict[str, float]
 
 _FILLING_S, _RUN_S, _RUN_LEAST_S = 180.0, 10.0, 0.2
 
@@ -52,17 +51,13 @@ def _figures(found: Sequence[FullSpeed]) -> Figures:
     stored = found[-1].stored_bytes_per_event
     expiries = found[-1].expiries_per_event
     return {
-        **_spread("events_per_s", [each.events_per_s for each in found]),
-        **_spread("cpu_us_per_event", [1e6 * each.cpu_s_per_event for each in found]),
+        **spread("events_per_s", [each.events_per_s for each in found]),
+        **spread("cpu_us_per_event", [1e6 * each.cpu_s_per_event for each in found]),
         "record_bytes_per_event": statistics.median(each.record_bytes_per_event for each in found),
         "measured_events": sum(each.events for each in found),
         **({} if stored is None else {"stored_bytes_per_event": stored}),
         **({} if expiries is None else {"expiries_per_arrival": expiries}),
     }
-
-
-def _spread(key: str, values: Sequence[float]) -> Figures:
-    return {key: statistics.median(values), f"{key}_least": min(values), f"{key}_greatest": max(values)}
 
 
 def _tell(phase: str, seconds: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import table_lines
-from railgun.wording import time_text
+from railgun.wording import one_line, time_text
 
 _LIMIT = 100
 _WHAT_WIDTH = 100
@@ -24,14 +24,13 @@ def as_text(changes: Sequence[Mapping[str, Any]]) -> str:
 
 def _row(change: Mapping[str, Any]) -> tuple[str, ...]:
     at_ms, name = change["at_ms"], change["name"]
-    what = " ".join(change["what"].split())
     return (
         f"{change['place']:,}",
         "-" if at_ms is None else time_text(at_ms),
         change["who"] or "-",
         change["from"] or "-",
         change["stream"] if name is None else f"{change['stream']}/{name}",
-        what if len(what) <= _WHAT_WIDTH else f"{what[: _WHAT_WIDTH - 1]}…",
+        one_line(change["what"], _WHAT_WIDTH),
     )
 
 

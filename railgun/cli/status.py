@@ -8,7 +8,15 @@ from typing import Any
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of, late_answer_said
 from railgun.cli.wording import behind_text, fetching_text, log_columns, size_text, table_lines
-from railgun.wording import counted, gap_text, listed, seconds_doubt, time_text, weak_topics_text
+from railgun.wording import (
+    counted,
+    gap_text,
+    listed,
+    one_line,
+    seconds_doubt,
+    time_text,
+    weak_topics_text,
+)
 
 _SQL_WIDTH = 100
 # How long the question is repeated, and how long each answer is waited for. One takes 10 s while the broker is away.
@@ -146,8 +154,7 @@ def _not_run(metric: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> s
 
 
 def _metric(metric: Mapping[str, Any], not_run: str) -> tuple[str, ...]:
-    sql = " ".join(str(metric.get("sql", "")).split())
-    shown = sql if len(sql) <= _SQL_WIDTH else sql[: _SQL_WIDTH - 1] + "…"
+    shown = one_line(str(metric.get("sql", "")), _SQL_WIDTH)
     state = f"warming, {100 * float(metric.get('filled') or 0.0):.0f} %" if metric.get("warming") else "warm"
     state += not_run
     if metric.get("outdated_zones"):

@@ -22,7 +22,6 @@ _SHOWN = 3
 # If one of so many copies loses its data, another one has it.
 _SAFE = 2
 _ERROR_MAX = 200
-_NOT_SAID = "the process that does that has not said where; the node's log says why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +122,12 @@ def concerns(
     """
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
     nodes = [record for name, record in observed.nodes.items() if name in observed.members]
-    members = [Concern(text) for text in _of_members(observed, plan, leader, able)]
-    # The worst is first. Where no node runs, that is why nobody answers.
-    if not observed.members:
-        yield from members
+    members, worst = [Concern(text) for text in _of_members(observed, plan, leader, able)], []
     if unanswered:
         text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
-        yield Concern(text, unanswered, "nobody answers it")
-    if observed.members:
-        yield from members
+        worst = [Concern(text, unanswered, "nobody answers it")]
+    # Where no node runs, that is why nobody answers.
+    yield from (*worst, *members) if observed.members else (*members, *worst)
     yield from (Concern(text) for text in _of_nodes(nodes))
     yield from _of_copies(observed, plan, now_s)
     if losing := log_warning(logs):
@@ -254,9 +250,10 @@ def _serving(observed: ObservedCluster, nodes: Sequence[NodeRecord], now_s: floa
         return
     by_reason: dict[str, list[str]] = {}
     for record in nodes:
-        has_said = observed.serves(record.name) or record.transfer_reason
-        is_new = record.reads and not has_said and now_s - observed.started_s(record.name) < SERVES_S
-        if not observed.serves(record.name) and not is_new:
+        if observed.serves(record.name):
+            continue
+        is_new = now_s - observed.started_s(record.name) < SERVES_S
+        if record.transfer_reason or not record.reads or not is_new:
             by_reason.setdefault(_why_serves_none(record), []).append(record.name)
     for reason, names in sorted(by_reason.items()):
         verb = "serves" if len(names) == 1 else "serve"
@@ -273,7 +270,7 @@ def _why_serves_none(record: NodeRecord) -> str:
     if not record.reads:
         # A node of a release that serves data says that too.
         return f"release {record.release} does not do that yet"
-    return _NOT_SAID
+    return "the process that does that has not said where; the node's log says why"
 
 
 def _fragile(observed: ObservedCluster, tasks: Iterable[TaskKey], now_s: float) -> Histories:

@@ -3,7 +3,7 @@
 Engines and units make a `Place` for each task that they run. History is events from before the log.
 """
 
-import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,13 +40,19 @@ class Place:
     def check_folder(self) -> None:
         """Raise TaskFolderError if a file has the place of the task's folder, or of one that the folder lies in."""
         for each in (self.folder, *self.folder.parents):
-            if each.is_dir():
+            # Looked at once: another task may make a parent folder meanwhile.
+            try:
+                is_folder = stat.S_ISDIR(each.stat().st_mode)
+            except OSError:
+                if not each.is_symlink():
+                    continue
+                is_folder = False
+            if is_folder:
                 return
-            if os.path.lexists(each):
-                raise TaskFolderError(
-                    str(each),
-                    "the folder of a task belongs here, and this is none. Move it away, and start the node again",
-                )
+            raise TaskFolderError(
+                str(each),
+                "the folder of a task belongs here, and this is none. Move it away, and start the node again",
+            )
 
     def built(self, history: str) -> Path:
         """Return the folder of the task that was built with a history: one that is kept, or one that is ready."""

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from frontend.kafka.configuration import FrontEndConfiguration
 from railgun.cluster.silence import CLOSES_S
-from tests.browser.console_tab import PATIENCE_MS, tab
+from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.failover.running_cluster import RunningCluster
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
 from tests.node.leader.conftest import nodes as nodes
@@ -53,6 +54,23 @@ def test_a_real_cluster_is_shown_and_a_node_emptied(
         shown.misses("draining")
 
 
+@contextmanager
+def two_nodes(
+    browser: Browser, kafka: str, folder: Path, seed: int
+) -> Iterator[tuple[RunningCluster, RunningFrontEnd, Tab]]:
+    """Yield nodes that are processes, whose units answer events; a front-end; and its console, opened."""
+    cluster = RunningCluster(kafka, folder, seed=seed, nodes=2)
+    try:
+        with (
+            front_end(FrontEndConfiguration(quick_settings(kafka), cluster.prefix)) as running,
+            tab(browser, running.service.url) as shown,
+        ):
+            shown.open()
+            yield cluster, running, shown
+    finally:
+        cluster.close()
+
+
 # A node is called lost once a stop would have ended, and a front-end looks every 5 s.
 LOST_MS = PATIENCE_MS + 2_000 * round(CLOSES_S)
 
@@ -61,50 +79,39 @@ LOST_MS = PATIENCE_MS + 2_000 * round(CLOSES_S)
 def test_a_unit_and_a_node_that_are_killed_are_warned_of(
     browser: Browser, kafka: str, tmp_path: Path
 ) -> None:
-    """The nodes are processes, whose units answer events."""
-    cluster = RunningCluster(kafka, tmp_path, seed=5, nodes=2)
-    try:
-        with (
-            front_end(FrontEndConfiguration(quick_settings(kafka), cluster.prefix)) as running,
-            tab(browser, running.service.url) as shown,
-        ):
-            shown.open()
-            figures = shown.page.locator("section[data-key=cluster] .figures")
+    with two_nodes(browser, kafka, tmp_path, seed=5) as (cluster, running, shown):
+        figures = shown.page.locator("section[data-key=cluster] .figures")
 
-            def is_well() -> None:
-                for each in ("Nodes live 2", "Copies answering 4", "Copies silent 4", "Moves left 0"):
-                    name, _, value = each.rpartition(" ")
-                    figure = figures.locator("div").filter(has_text=name).locator("dd")
-                    expect(figure).to_have_text(value, timeout=PATIENCE_MS)
+        def is_well() -> None:
+            for each in ("Nodes live 2", "Copies answering 4", "Copies silent 4", "Moves left 0"):
+                name, _, value = each.rpartition(" ")
+                figure = figures.locator("div").filter(has_text=name).locator("dd")
+                expect(figure).to_have_text(value, timeout=PATIENCE_MS)
 
-            is_well()
-            shown.sees("Nothing to warn of.")
-            unit = cluster.nodes["node-1"].unit(0)
-            assert unit is not None
-            os.kill(unit, signal.SIGKILL)
-            warnings = shown.page.get_by_label("Warnings")
-            ended = "Unit 0 of node-1 ended 1 time in the last 10 minutes; last: killed by signal 9. Cluster"
-            expect(warnings).to_contain_text(ended, timeout=PATIENCE_MS)
-            # A node is called lost only if another one is heard, and takes over what a look has seen it answer.
-            is_well()
-            _awaits_a_look(running)
-            cluster.nodes.pop("node-2").kill()
-            expect(warnings).to_contain_text("1 node is away: node-2, last heard 20", timeout=PATIENCE_MS)
-            expect(warnings).to_contain_text("and 1 can have some", timeout=PATIENCE_MS)
-            warnings.get_by_role("link", name="Cluster").first.click()
-            expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("away", timeout=PATIENCE_MS)
-            expect(shown.rows("Nodes").filter(has_text="node-1")).to_contain_text(
-                "Unit 0 of node-1 ended 1 time"
-            )
-            lately = shown.page.locator("section[data-key=lately]")
-            # It may have answered all of them, since the other one's unit was killed.
-            lost = re.compile(
-                r"node-2 was lost: it fell silent without closing its copies; node-1 took over [1-4] tasks?"
-            )
-            expect(lately).to_contain_text(lost, timeout=LOST_MS)
-            expect(lately).to_contain_text("unit 0 of node-1 ended: killed by signal 9")
-    finally:
-        cluster.close()
+        is_well()
+        shown.sees("Nothing to warn of.")
+        unit = cluster.nodes["node-1"].unit(0)
+        assert unit is not None
+        os.kill(unit, signal.SIGKILL)
+        warnings = shown.page.get_by_label("Warnings")
+        ended = "Unit 0 of node-1 ended 1 time in the last 10 minutes; last: killed by signal 9. Cluster"
+        expect(warnings).to_contain_text(ended, timeout=PATIENCE_MS)
+        # A node is called lost only if another one is heard, and takes over what a look has seen it answer.
+        is_well()
+        _awaits_a_look(running)
+        cluster.nodes.pop("node-2").kill()
+        expect(warnings).to_contain_text("1 node is away: node-2, last heard 20", timeout=PATIENCE_MS)
+        expect(warnings).to_contain_text("and 1 can have some", timeout=PATIENCE_MS)
+        warnings.get_by_role("link", name="Cluster").first.click()
+        expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("away", timeout=PATIENCE_MS)
+        expect(shown.rows("Nodes").filter(has_text="node-1")).to_contain_text("Unit 0 of node-1 ended 1 time")
+        lately = shown.page.locator("section[data-key=lately]")
+        # It may have answered all of them, since the other one's unit was killed.
+        lost = re.compile(
+            r"node-2 was lost: it fell silent without closing its copies; node-1 took over [1-4] tasks?"
+        )
+        expect(lately).to_contain_text(lost, timeout=LOST_MS)
+        expect(lately).to_contain_text("unit 0 of node-1 ended: killed by signal 9")
 
 
 @pytest.mark.timeout(300)
@@ -112,32 +119,24 @@ def test_a_node_that_is_stopped_in_order_is_told_from_one_that_is_lost(
     browser: Browser, kafka: str, tmp_path: Path
 ) -> None:
     """The other test loses one. Each node has a copy of every task, so that the one that is left takes over."""
-    cluster = RunningCluster(kafka, tmp_path, seed=6, nodes=2)
-    try:
-        with (
-            front_end(FrontEndConfiguration(quick_settings(kafka), cluster.prefix)) as running,
-            tab(browser, running.service.url) as shown,
-        ):
-            shown.open()
-            shown.sees("Nothing to warn of.")
-            answering = shown.page.locator("section[data-key=cluster] .figures div").filter(
-                has_text="Copies answering"
-            )
-            expect(answering).to_contain_text("4", timeout=PATIENCE_MS)
-            _awaits_a_look(running)
-            lately = shown.page.locator("section[data-key=lately]")
-            assert cluster.nodes["node-2"].stop() == 0
-            stopped = re.compile(r"node-2 has left after closing its copies; node-1 took over [1-4] tasks?")
-            expect(lately).to_contain_text(stopped, timeout=PATIENCE_MS)
-            what_next = "start what is away, or see its log: no other node can have its copies"
-            expect(shown.page.get_by_label("Warnings")).to_contain_text(what_next, timeout=PATIENCE_MS)
-            lately.get_by_role("link", name="Cluster").click()
-            shown.sees(stopped, "section[data-key=lately]")
-            expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("Last heard 20")
-            cluster.nodes["node-2"].start()
-            shown.sees("node-2 is back", "section[data-key=lately]")
-    finally:
-        cluster.close()
+    with two_nodes(browser, kafka, tmp_path, seed=6) as (cluster, running, shown):
+        shown.sees("Nothing to warn of.")
+        answering = shown.page.locator("section[data-key=cluster] .figures div").filter(
+            has_text="Copies answering"
+        )
+        expect(answering).to_contain_text("4", timeout=PATIENCE_MS)
+        _awaits_a_look(running)
+        lately = shown.page.locator("section[data-key=lately]")
+        assert cluster.nodes["node-2"].stop() == 0
+        stopped = re.compile(r"node-2 has left after closing its copies; node-1 took over [1-4] tasks?")
+        expect(lately).to_contain_text(stopped, timeout=PATIENCE_MS)
+        what_next = "start what is away, or see its log: no other node can have its copies"
+        expect(shown.page.get_by_label("Warnings")).to_contain_text(what_next, timeout=PATIENCE_MS)
+        lately.get_by_role("link", name="Cluster").click()
+        shown.sees(stopped, "section[data-key=lately]")
+        expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("Last heard 20")
+        cluster.nodes["node-2"].start()
+        shown.sees("node-2 is back", "section[data-key=lately]")
 
 
 def _awaits_a_look(running: RunningFrontEnd) -> None:

@@ -204,9 +204,10 @@ def test_what_is_late_refused_or_sent_twice_is_counted(
         assert refusal.startswith(f"e.ndjson, row {row}: ")
     assert events["refusals"][0].startswith("e.ndjson, row 501: ts: 'soon' is no")
     task = found["full_speed"]["tasks"][0]
-    # Pieces need not be whole rounds.
-    assert task["late"] == pytest.approx(task["events"] / 10, abs=110)
-    assert task["duplicates"] == pytest.approx(task["events"] / 1_000, abs=1.5)
+    # In each round of those used 100 are late and one is a duplicate. Pieces need not be whole rounds.
+    rounds = task["events"] / (EVENTS - 4)
+    assert task["late"] == pytest.approx(100 * rounds, abs=110)
+    assert task["duplicates"] == pytest.approx(rounds, abs=1.5)
     assert main(["bench", "d.toml", "e.ndjson", *QUICK]) == 0
     shown = capsys.readouterr().out
     assert "\nrefused: 4 rows of 1,000; by reason, each with its first:\n" in shown

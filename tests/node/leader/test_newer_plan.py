@@ -56,6 +56,8 @@ def test_one_that_runs_keeps_its_plan_says_so_once_and_does_not_lead(
     topics = nodes.player.registry.topics
     node = nodes.start(1)
     awaited(lambda: nodes.places() == {frozenset({"node-1"})})
+    # A broker ends a transaction a moment after it has said that it is committed.
+    awaited(lambda: nodes.player.transport.end_offset(topics.assignment, 0) > 0)
     plan, end = node.plan, nodes.player.transport.end_offset(topics.assignment, 0)
     for _ in range(2):
         nodes.write(topics.assignment, b"plan", NEWER)

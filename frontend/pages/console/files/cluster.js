@@ -3,7 +3,7 @@
 import { may } from "./api.js";
 import { Copies, nameOf, stateOf } from "./copies.js";
 import { h } from "./dom.js";
-import { bytes, counted, number } from "./format.js";
+import { bytes, counted, number, shortened } from "./format.js";
 import { lately } from "./lately.js";
 import { openOrder } from "./orders.js";
 import { Page } from "./page.js";
@@ -168,7 +168,7 @@ function state({ state: said, alive, lost, ended = [] }, hasFailed) {
 function failures([first, ...others]) {
   const more = others.length ? ` and ${counted(others.length, "more copy", "more copies")}` : "";
   const why = first.failure ?? "its node's log says why";
-  return [linked(first.task), `${more} failed: ${why.length > ERROR_MAX ? why.slice(0, ERROR_MAX - 1) + "…" : why}`];
+  return [linked(first.task), `${more} failed: ${shortened(why, ERROR_MAX)}`];
 }
 
 function remarks({ refused, lost, waits }) {

@@ -12,6 +12,11 @@ export function counted(value, word, words = word + "s") {
   return `${number(value)} ${value === 1 ? word : words}`;
 }
 
+/** A text of at most so many characters, cut where it is longer. */
+export function shortened(text, max) {
+  return text.length > max ? `${text.slice(0, max - 1)}…` : text;
+}
+
 /** Three digits that count: 0.0123, 4.56, 12.3, 12,345. */
 export function short(value) {
   const digits = value > 0 ? Math.min(Math.max(2 - Math.floor(Math.log10(value)), 0), 4) : 0;

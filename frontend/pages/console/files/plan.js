@@ -1,7 +1,7 @@
 // What the metrics of a stream share: a picture of window, filter, grouping and aggregate, or a table where it is large.
 
 import { h, s, seen, update } from "./dom.js";
-import { bytes, counted, number } from "./format.js";
+import { bytes, counted, number, shortened } from "./format.js";
 import { table } from "./parts.js";
 
 const PICTURE_MAX = 100;
@@ -132,7 +132,7 @@ function picture(own, label, fresh) {
 
 function under(above, { kind, text, title }) {
   if (!above.below.has(text)) {
-    above.below.set(text, { kind, text, title, shown: shortened(seen(text)), below: new Map() });
+    above.below.set(text, { kind, text, title, shown: shortened(seen(text), LABEL_MAX), below: new Map() });
   }
   return above.below.get(text);
 }
@@ -172,10 +172,6 @@ function box({ kind, text, title, shown, y }, left, width) {
 function said([windows, filters, groups, metrics]) {
   const counts = [counted(windows.length, "window"), counted(filters.length, "filter"), counted(groups.length, "group")];
   return `${counts.join(", ")}, ${counted(metrics.length, "metric")}. The same is in the table.`;
-}
-
-function shortened(text) {
-  return text.length > LABEL_MAX ? `${text.slice(0, LABEL_MAX - 1)}…` : text;
 }
 
 function sum(values) {
