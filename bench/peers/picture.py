@@ -11,7 +11,7 @@ from bench.svg import document, text
 
 PICTURED = "one_10"
 _ROW, _LEFT, _BARS, _TITLE = 24, 190, 340, 44
-_OURS, _THEIRS = "#0b6e99", "#94a3b8"
+_OURS, _THEIRS, _BATCH = "#0b6e99", "#94a3b8", "#dbe2ea"
 
 
 def picture(results: Results) -> str:
@@ -37,7 +37,8 @@ def _bars(results: Results, *, on_broker: bool, y: float) -> Iterator[list[str]]
     greatest = max(found.values(), default=0.0) or 1.0
     for place, (peer, events_per_s) in enumerate(found.items()):
         at, width = y + place * _ROW, _BARS * events_per_s / greatest
-        colour = _OURS if peer.name in (*OURS, *OURS_ON_BROKER) else _THEIRS
+        is_ours = peer.name in (*OURS, *OURS_ON_BROKER)
+        colour = _OURS if is_ours else _BATCH if peer.batch else _THEIRS
         yield [
             text(_LEFT - 8, at + 15, peer.name, anchor="end"),
             f'<rect x="{_LEFT}" y="{at + 3:.0f}" width="{max(width, 1):.1f}" height="{_ROW - 7}" fill="{colour}"/>',
