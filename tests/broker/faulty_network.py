@@ -81,7 +81,7 @@ class FaultyNetwork:
 
     async def _end(self) -> None:
         """Close every connection, also one that is only just being accepted and has no task yet."""
-        self._server.close()
+        await self._listen_no_more()
         own = asyncio.current_task()
         async with asyncio.timeout(_END_S):
             while others := {task for task in asyncio.all_tasks() if task is not own}:
@@ -97,8 +97,16 @@ class FaultyNetwork:
     async def _accept(self, port: int) -> None:
         self._server = await asyncio.start_server(self._begin, HOST, port)
 
-    async def _refuse(self) -> None:
+    async def _listen_no_more(self) -> None:
+        """Close the server, once each connection that it has accepted has begun: others asyncio leaves unclosed."""
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
         self._server.close()
+
+    async def _refuse(self) -> None:
+        await self._listen_no_more()
         for writer in self._near:
             writer.transport.abort()
 

@@ -145,9 +145,8 @@ class GroupMembers:
     def _reached(self) -> KafkaAdmin:
         """Return a client that the broker has just answered, and that may be asked for the group.
 
-        A broker that is away is not asked for the group: if the answer comes after the time limit of such a request,
-        librdkafka (2.16) may abort the process. A client that has met an error is replaced, because it may have lost
-        for good a broker that was away, or only the connection to the coordinator of the group.
+        A client that has met an error is replaced, because it may have lost for good a broker that was away, or only
+        the connection to the coordinator of the group.
         """
         self._ask()
         if self._admin.client_errors.last is not None:
@@ -168,5 +167,12 @@ class GroupMembers:
             raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
 
     def _replace(self) -> None:
+        """Close the client, and make another one.
+
+        If the coordinator of a group answers after the time limit of a request, as when a broker is back, librdkafka
+        (2.16, issue 4605) aborts the process. A closed client gets no answer.
+        """
+        old = self._admin
         # The new client takes over the errors of the old one, so that each kind is logged once in an outage.
-        self._admin = KafkaAdmin(self._settings, self._admin.client_errors)
+        self._admin = KafkaAdmin(self._settings, old.client_errors)
+        old.client.close()

@@ -291,8 +291,13 @@ class KafkaTopics:
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return the positions that a group has committed."""
         wanted = ConsumerGroupTopicPartitions(group)
-        answer = self._client.list_consumer_group_offsets([wanted], request_timeout=self._timeout_s)[group]
-        found: ConsumerGroupTopicPartitions = self._result(group, answer.result, "Describe")
+        # Closed before the coordinator can answer too late: that would abort the process (see `GroupMembers`).
+        own = KafkaAdmin(self._settings, self.client_errors)
+        try:
+            answer = own.client.list_consumer_group_offsets([wanted], request_timeout=self._timeout_s)[group]
+            found: ConsumerGroupTopicPartitions = self._result(group, answer.result, "Describe")
+        finally:
+            own.client.close()
         return {
             TopicPartition(each.topic, each.partition): each.offset
             for each in found.topic_partitions or ()
