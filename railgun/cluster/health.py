@@ -22,6 +22,10 @@ _SHOWN = 3
 # If one of so many copies loses its data, another one has it.
 _SAFE = 2
 _ERROR_MAX = 200
+_HANGS = (
+    "a node kills a unit that hangs after cluster.hung_after_s, and starts it again; if that does not help, see the "
+    "log of the node"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,7 @@ def concerns(
     # Where no node runs, that is why nobody answers.
     yield from (*worst, *members) if observed.members else (*members, *worst)
     yield from (Concern(text) for text in _of_nodes(nodes))
+    yield from _of_silent_units(observed, plan, now_s)
     yield from _of_copies(observed, plan, now_s)
     if losing := log_warning(logs):
         yield Concern(losing, list(short_logs(logs)), "its log lacks, or will soon lack, what a copy needs")
@@ -160,8 +165,8 @@ def _of_members(
         )
 
 
-def _with_time(node: str, said_ms: int) -> str:
-    return f"{node}, last heard {time_text(said_ms // 1_000 * 1_000)}" if said_ms else node
+def _with_time(name: str, said_ms: int) -> str:
+    return f"{name}, last heard {time_text(said_ms // 1_000 * 1_000)}" if said_ms else name
 
 
 def _next_of_away(plan: Plan, leader: str | None, able: int) -> str:
@@ -187,6 +192,20 @@ def _of_nodes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
         yield (
             f"some nodes name a rack, and {listed(without, _SHOWN)} none: set cluster.rack on all nodes, or on none"
         )
+
+
+def _of_silent_units(observed: ObservedCluster, plan: Plan, now_s: float) -> Iterator[Concern]:
+    """Tell which units of live nodes say nothing."""
+    silent = observed.silent_units(now_s)
+    if silent:
+        first = [_with_time(f"unit {each.unit} of {each.node}", each.said_ms) for each in silent[:_SHOWN]]
+        named = listed(first, _SHOWN, len(silent))
+        units = {each.copy for each in silent}
+        tasks = [
+            task for task, copies in sorted(plan.copies.items()) if units & {each.copy for each in copies}
+        ]
+        text = f"{counted(len(silent), 'unit says', 'units say')} nothing: {named}; {_HANGS}"
+        yield Concern(text, tasks, "a copy of it does not report")
 
 
 def _of_copies(observed: ObservedCluster, plan: Plan, now_s: float) -> Iterator[Concern]:

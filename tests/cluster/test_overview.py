@@ -412,7 +412,7 @@ def test_a_failed_copy_is_warned_of_with_its_error_and_shown_at_its_node() -> No
         f"2 copies have failed: {ONE} on node-b/0, {OTHER} on node-a/0; the first: a page is damaged"
     )
     # It is live, and not well.
-    assert "  node-b  live, 1 failed  " in as_text(shown)
+    assert "  node-b  live, 1 failed, 1 does not report  " in as_text(shown)
 
 
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:
