@@ -95,6 +95,7 @@ def _node(node: Mapping[str, Any], states: Counter[tuple[str, str | None]]) -> t
     name, numbers = node["name"], (f"{node[key]:,}" for key in ("units", "active", "copies"))
     is_away = not node.get("alive", node["state"] != "away")
     state = node["state"] + (", away" if is_away and node["state"] != "away" else "")
+    state += ", units go on" if node.get("units_go_on") else ""
     failed = states[name, "failed"]
     state += f", {failed:,} failed" if failed else ""
     # Of a node that is away that is no news.
@@ -312,7 +313,7 @@ CLUSTER = Command(
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
         "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`;\n"
         "`live, 1 failed`: a copy on it has failed; `live, 2 do not report`: nothing is heard of two copies\n"
-        "on it.\n\n"
+        "on it; `away, units go on`: it is not in the group of nodes, and its units answer all the same.\n\n"
         "copies: answering: it answers the task's events; silent: it has caught up, and another one answers,\n"
         "as it should be; behind: it reads its log, and may not answer yet; failed: its node's log says why;\n"
         "closed: its unit was stopped; does not report: its unit has been silent for too long, so it is\n"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from enum import Enum, auto
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyState
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.records import NodeRecord
 from railgun.cluster.report_table import ReportedCopy, ReportTable
@@ -17,12 +17,16 @@ _DECIDED_S = 60.0
 # over within this time before belongs to it.
 _TAKEN_S = 120.0
 
+# Units, each with when it was started.
+_Runs = frozenset[tuple[CopyName, int]]
+
 
 class Departure(Enum):
-    """How a node has gone. UNKNOWN: no unit of it ran copies, or they report on."""
+    """How a node has gone. APART: its units go on. UNKNOWN: no unit of it ran copies, or they went before."""
 
     STOPPED = auto()
     LOST = auto()
+    APART = auto()
     UNKNOWN = auto()
 
 
@@ -30,27 +34,28 @@ class Departures:
     """Waits until it is known how nodes went that are no members any more. One thread uses it."""
 
     def __init__(self) -> None:
-        # By node: since when it is no member, by the clock of the looks.
-        self._since_s: dict[str, float] = {}
+        # By node: since when it is no member, by the clock of the looks, and the runs of its units by then.
+        self._gone: dict[str, tuple[float, _Runs]] = {}
 
     def look(
         self, observed: ObservedCluster, gone: Iterable[str], now_s: float
     ) -> Iterator[tuple[str, Departure]]:
         """Yield how nodes have gone, each once. gone: those that are members no more since the last look."""
-        self._since_s |= dict.fromkeys(gone, now_s)
-        if not self._since_s:
+        new = list(gone)
+        if not new and not self._gone:
             return
         reports = observed.reports
-        said = _last_reports(reports)
+        said, going_on = _last_reports(reports), _runs(reports.going_on(now_s))
+        self._gone |= {node: (now_s, _runs(said.get(node, []))) for node in new}
         heard = {unit.node for unit in reports.units() if reports.is_heard(unit, now_s)}
-        for node, since_s in sorted(self._since_s.items()):
+        for node, (since_s, runs) in sorted(self._gone.items()):
             # If nobody is heard, the front-end lags, or the broker is away: that says nothing of the node.
             is_silent = now_s - since_s > CLOSES_S and node not in heard and bool(heard)
             found = _departure(said.get(node, []), observed.nodes.get(node), is_silent=is_silent)
             is_over = node in observed.members or now_s - since_s > _DECIDED_S
             if found is not None or is_over:
-                del self._since_s[node]
-                yield node, found or Departure.UNKNOWN
+                del self._gone[node]
+                yield node, found or (Departure.APART if runs & going_on else Departure.UNKNOWN)
 
 
 def _departure(
@@ -74,6 +79,10 @@ def _departure(
     if all(status.leaving and status.state.has_stopped for status in copies):
         return Departure.STOPPED
     return Departure.LOST if is_silent else None
+
+
+def _runs(reports: Iterable[UnitReport]) -> _Runs:
+    return frozenset((report.copy, report.generation) for report in reports)
 
 
 def _last_reports(reports: ReportTable) -> dict[str, list[UnitReport]]:

@@ -39,6 +39,7 @@ class Kind(StrEnum):
     NODE_GONE = "node_gone"
     NODE_STOPPED = "node_stopped"
     NODE_LOST = "node_lost"
+    NODE_APART = "node_apart"
     NODE_BACK = "node_back"
     NODE_STARTED = "node_started"
     UNIT_ENDED = "unit_ended"
@@ -51,6 +52,7 @@ class Kind(StrEnum):
 _OF_DEPARTURES = {
     Departure.STOPPED: Kind.NODE_STOPPED,
     Departure.LOST: Kind.NODE_LOST,
+    Departure.APART: Kind.NODE_APART,
     Departure.UNKNOWN: Kind.NODE_GONE,
 }
 _OF_NODES = {
@@ -58,6 +60,7 @@ _OF_NODES = {
     Kind.NODE_GONE: "is gone",
     Kind.NODE_STOPPED: "has left after closing its copies",
     Kind.NODE_LOST: "was lost: it fell silent without closing its copies",
+    Kind.NODE_APART: "has left the group of nodes, and its units went on",
     Kind.NODE_BACK: "is back",
     Kind.NODE_STARTED: "was started again",
 }

@@ -139,6 +139,14 @@ class ReportTable:
             if now_s - since_s > max(UNANSWERED_S, INTERVALS * report.announced_s):
                 yield report
 
+    def going_on(self, now_s: float) -> Iterator[UnitReport]:
+        """Yield the last reports of units that were heard lately, and have copies that are open and do not leave."""
+        for unit, report in list(self._of_newest_run.items()):
+            if self.is_heard(unit, now_s) and any(
+                not (status.leaving or status.state.has_stopped) for status in report.copies
+            ):
+                yield report
+
     def said_ms(self) -> dict[str, int]:
         """Return by node when a unit of it has reported last, by its clock in ms since 1970; 0: not known."""
         last: dict[str, int] = {}

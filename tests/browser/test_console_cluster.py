@@ -129,6 +129,14 @@ def test_a_node_is_green_if_all_of_it_is_well(shown: Tab, cluster: SomeCluster) 
     assert shown.cells("Nodes")[0][5] == "7"
 
 
+def test_a_node_whose_units_go_on_is_not_shown_as_gone(shown: Tab, cluster: SomeCluster) -> None:
+    row = shown.rows("Nodes").nth(2)
+    expect(row.locator(".state")).to_have_class("state bad")
+    cluster.nodes[2]["units_go_on"] = True
+    expect(row).to_contain_text("It is not in the group of nodes, and its units go on", timeout=PATIENCE_MS)
+    expect(row.locator(".state")).to_have_class("state off")
+
+
 def test_an_error_is_cut_and_a_path_in_it_is_no_link(shown: Tab, cluster: SomeCluster) -> None:
     path = "backup/card/7: is in its place"
     cluster.warnings = [

@@ -244,11 +244,13 @@ def test_a_node_that_was_killed_long_ago_takes_over_nothing() -> None:
     assert cluster.texts() == ["node-b has left after closing its copies", lost]
 
 
-def test_of_a_node_whose_units_go_on_or_were_killed_before_it_is_not_known_how_it_went() -> None:
+def test_it_is_told_whose_units_went_on_and_not_known_how_a_node_went_whose_units_were_killed() -> None:
     cluster = Cluster()
     cluster.live("bc")
     cluster.looks(70)
-    assert cluster.texts() == ["node-a is gone"]
+    (apart,) = cluster.entries()
+    assert apart["kind"] == "node_apart"
+    assert apart["text"] == "node-a has left the group of nodes, and its units went on"
     # For a unit that was killed its node says that it closed, and goes then.
     for task in (ONE, OTHER):
         cluster.has(B, task, CopyState.CLOSED)
@@ -258,6 +260,19 @@ def test_of_a_node_whose_units_go_on_or_were_killed_before_it_is_not_known_how_i
     cluster.live("c")
     cluster.look()
     assert cluster.texts()[:2] == ["unit 0 of node-b ended: killed by signal 9", "node-b is gone"]
+
+
+def test_units_of_a_node_that_was_started_again_have_not_gone_on() -> None:
+    cluster = Cluster()
+    cluster.silent.add(A)
+    cluster.live("bc")
+    cluster.look()
+    begun = CopyStatus(**ONE._asdict(), state=CopyState.BEHIND, position=5, replied=5, end=9)
+    report = UnitReport(node="node-a", unit=0, generation=2, interval_ms=200, copies=[begun])
+    cluster.observed.take_report(encode_report(report), cluster.now_s)
+    cluster.live("abc")
+    cluster.look()
+    assert cluster.texts() == ["node-a is back", "node-a is gone"]
 
 
 def test_a_copy_that_failed_is_well_again_once_it_could_answer() -> None:
@@ -375,7 +390,8 @@ def test_units_that_end_are_counted_with_their_last_error() -> None:
     cluster.look()
     cluster.live("abc")
     cluster.look()
-    assert cluster.texts()[:2] == ["node-b is back", "node-b is gone"]
+    went_on = "node-b has left the group of nodes, and its units went on"
+    assert cluster.texts()[:2] == ["node-b is back", went_on]
     assert len(cluster.texts()) == 3
     # Earlier ends leave the count of the last ten minutes.
     cluster.look(1_000.0)

@@ -234,7 +234,7 @@ def test_a_drain_of_a_node_that_is_away_is_shown() -> None:
     plan = replace(PLAN, target={ONE: (B, C), OTHER: (B, C)}, drains={"node-a": Drain(1)})
     shown = overview(_observed(plan, STATES, members="bc"), plan, None, [ONE, OTHER], 10.0)
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("draining", False)
-    assert "  node-a  draining, away  " in as_text(shown)
+    assert "  node-a  draining, away, units go on  " in as_text(shown)
     empty = replace(plan, copies={ONE: (), OTHER: ()})
     shown = overview(_observed(empty, {}, members="bc"), empty, None, [ONE], 10.0)
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("drained", False)

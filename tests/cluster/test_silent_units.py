@@ -1,9 +1,9 @@
-"""Units that say nothing though their nodes live."""
+"""Units that say nothing though their nodes live, and units that go on though their nodes are not in the group."""
 
 from typing import Any
 
 from railgun.cli.cluster import as_text
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.overview import overview
 from railgun.cluster.reports import UnitReport, encode_report
 from railgun.cluster.silence import STARTS_S, UNANSWERED_S
@@ -16,8 +16,8 @@ HANGS = (
 )
 
 
-def shown(cluster: Cluster) -> dict[str, Any]:
-    return overview(cluster.observed, cluster.plan, "node-a", [ONE, OTHER], cluster.now_s)
+def shown(cluster: Cluster, leader: str | None = "node-a") -> dict[str, Any]:
+    return overview(cluster.observed, cluster.plan, leader, [ONE, OTHER], cluster.now_s)
 
 
 def warned(cluster: Cluster) -> list[str]:
@@ -97,3 +97,43 @@ def test_a_unit_that_reports_seldom_is_not_silent_for_long() -> None:
     assert warned(cluster) == []
     cluster.look()
     assert len(warned(cluster)) == 1
+
+
+def of_members(cluster: Cluster, leader: str | None = "node-a") -> list[str]:
+    words = ("node runs", "no node", "away", "group", "wanted")
+    return [each for each in shown(cluster, leader)["warnings"] if any(word in each for word in words)]
+
+
+def test_a_node_whose_units_go_on_without_it_is_not_called_away() -> None:
+    cluster = Cluster()
+    cluster.live("ac")
+    cluster.look()
+    after = "5 min after it went (cluster.replace_after_s) its copies can be made on other nodes"
+    assert of_members(cluster) == [
+        f"1 node is not in the group of nodes, and its units go on: node-b; see its log: {after}"
+    ]
+    node = shown(cluster)["nodes"][1]
+    assert (node["state"], node["alive"], node["units_go_on"]) == ("away", False, True)
+    assert "  node-b  away, units go on  " in as_text(shown(cluster))
+    # One that is stopped in order leaves the group first.
+    for task in (ONE, OTHER):
+        cluster.has(B, task, CopyState.CLOSED)
+    cluster.look()
+    (away,) = of_members(cluster)
+    assert away.startswith("1 node is away: node-b, last heard ")
+    assert "units_go_on" not in shown(cluster)["nodes"][1]
+
+
+def test_where_no_node_is_in_the_group_and_units_go_on_somebody_answers() -> None:
+    cluster = Cluster()
+    cluster.live("")
+    cluster.look()
+    assert of_members(cluster, None) == [
+        "no node leads: nothing is moved, and no copies are made",
+        "2 nodes are not in the group of nodes, and their units go on: node-a, node-b; see its log",
+    ]
+    cluster.silent |= {A, B, C}
+    cluster.looks(6)
+    assert of_members(cluster, None) == [
+        "no node runs, so nobody answers; start the nodes: events that come until then count once they run"
+    ]

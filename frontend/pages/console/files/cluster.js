@@ -167,8 +167,9 @@ function howMany(behind, unheard) {
 }
 
 /** isUnwell: whether copies of it have failed, or do not report. */
-function state({ state: said, alive, lost, ended = [] }, isUnwell) {
-  const kind = { live: ended.length || lost || isUnwell ? "off" : "good", away: "bad", draining: "off" }[said] ?? "";
+function state({ state: said, alive, lost, units_go_on: goesOn, ended = [] }, isUnwell) {
+  const live = ended.length || lost || isUnwell ? "off" : "good";
+  const kind = { live, away: goesOn ? "off" : "bad", draining: "off" }[said] ?? "";
   const isAway = !alive && said !== "away";
   return h("span", { class: `state ${kind}` }, said, isAway && ", away");
 }
@@ -180,8 +181,9 @@ function failures([first, ...others]) {
   return [linked(first.task), `${more} failed: ${shortened(why, ERROR_MAX)}`];
 }
 
-function remarks({ refused, lost, waits }) {
+function remarks({ refused, lost, waits, units_go_on: goesOn }) {
   return [
+    goesOn && "It is not in the group of nodes, and its units go on: its log says why",
     refused && `The last order to drain it was refused: ${refused}`,
     lost && `${counted(lost, "task gets", "tasks get")} no copy here until it is started again`,
     ...(waits ?? []),
