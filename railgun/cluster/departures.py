@@ -15,7 +15,7 @@ from railgun.cluster.silence import CLOSES_S
 _DECIDED_S = 60.0
 # The group misses a node later than copies do, and it is called lost only once a stop would have ended. What was taken
 # over within this time before belongs to it.
-_TAKEN_S = 120.0
+TAKEN_S = 120.0
 
 # Units, each with when it was started.
 _Runs = frozenset[tuple[CopyName, int]]
@@ -96,20 +96,20 @@ def _last_reports(reports: ReportTable) -> dict[str, list[UnitReport]]:
 
 
 class Takeovers:
-    """Notes by which node each task is answered. One thread uses it."""
+    """Notes by which copy each task is answered. One thread uses it."""
 
     def __init__(self) -> None:
-        self._answering: dict[TaskKey, str] = {}
-        # By task: the node that answered it before, the one that does since, and when that was seen.
-        self._taken: dict[TaskKey, tuple[str, str, float]] = {}
+        self._answering: dict[TaskKey, CopyName] = {}
+        # By task: the copy that answered it before, the one that does since, and when that was seen.
+        self._taken: dict[TaskKey, tuple[CopyName, CopyName, float]] = {}
 
     def look(self, reports: ReportTable, tasks: Collection[TaskKey], now_s: float) -> None:
         """Compare who answers tasks now with the last look."""
         self._taken = {
-            task: each for task, each in self._taken.items() if task in tasks and now_s - each[2] < _TAKEN_S
+            task: each for task, each in self._taken.items() if task in tasks and now_s - each[2] < TAKEN_S
         }
         if len(self._answering) > len(tasks):
-            self._answering = {task: node for task, node in self._answering.items() if task in tasks}
+            self._answering = {task: copy for task, copy in self._answering.items() if task in tasks}
         for task in tasks:
             answers: ReportedCopy | None = None
             for each in reports.copies(task):
@@ -118,14 +118,18 @@ class Takeovers:
                     if answers is None or each.reported_s > answers.reported_s:
                         answers = each
             known = self._answering.get(task)
-            if answers is not None and answers.copy.node != known:
-                self._answering[task] = answers.copy.node
+            if answers is not None and answers.copy != known:
+                self._answering[task] = answers.copy
                 if known is not None:
-                    self._taken[task] = known, answers.copy.node, now_s
+                    self._taken[task] = known, answers.copy, now_s
 
-    def by_node(self) -> dict[str, dict[TaskKey, str]]:
-        """Return by node which of its tasks others have taken over lately, each with the node that answers it since."""
-        found: dict[str, dict[TaskKey, str]] = {}
-        for task, (before, after, _) in self._taken.items():
-            found.setdefault(before, {})[task] = after
-        return found
+    def since(self, since_s: float, node: str, unit: int | None) -> dict[TaskKey, str]:
+        """Return which tasks other nodes have taken over since a time, each with the one that answers it now.
+
+        node, unit: who answered them before; a unit of None stands for the whole node.
+        """
+        return {
+            task: after.node
+            for task, (before, after, seen_s) in self._taken.items()
+            if before.node == node != after.node and unit in (None, before.unit) and seen_s >= since_s
+        }

@@ -145,6 +145,7 @@ def test_a_unit_that_is_halted_is_warned_of(
     monkeypatch.setattr("railgun.cluster.observed.STARTS_S", 0.0)
     with two_nodes(browser, kafka, tmp_path, seed=7) as (cluster, running, shown):
         _answers_all(shown)
+        awaited(lambda: running.client.get("/v1/cluster").json()["nodes"][0]["active"] > 0)
         _awaits_a_look(running)
         unit = cluster.nodes["node-1"].unit(0)
         assert unit is not None
@@ -156,6 +157,8 @@ def test_a_unit_that_is_halted_is_warned_of(
             row = shown.rows("Nodes").filter(has_text="node-1")
             expect(row).to_contain_text("4 do not report", timeout=PATIENCE_MS)
             expect(row.locator(".state")).to_have_class("state off")
+            taken = re.compile(r"unit 0 of node-1 fell silent; node-2 took over [1-4] tasks?")
+            shown.sees(taken, "section[data-key=lately]")
         expect(row.locator(".state")).to_have_class("state good", timeout=PATIENCE_MS)
         shown.misses("says nothing")
 

@@ -400,6 +400,43 @@ def test_units_that_end_are_counted_with_their_last_error() -> None:
     assert cluster.texts()[0] == "unit 1 of node-b ended: killed by signal 9"
 
 
+def test_who_takes_over_from_a_unit_that_ended_or_fell_silent_is_counted() -> None:
+    cluster = Cluster()
+    both = ONE, OTHER
+
+    def answer(copy: CopyName, other: CopyState) -> None:
+        for task in both:
+            cluster.has(A, task, CopyState.ANSWERING if copy is A else other)
+            cluster.has(B, task, CopyState.ANSWERING if copy is B else other)
+
+    answer(B, CopyState.SILENT)
+    cluster.look()
+    # For a unit that was killed its node says that it closed.
+    answer(A, CopyState.CLOSED)
+    cluster.has(A, OTHER, CopyState.SILENT)
+    cluster.says("node-b", 1, EndedUnit(unit=0, times=1, last_ms=5, error="killed by signal 9"))
+    cluster.look()
+    cluster.has(A, OTHER, CopyState.ANSWERING)
+    cluster.look()
+    ended = "unit 0 of node-b ended: killed by signal 9; node-a took over 2 tasks"
+    assert cluster.texts() == [ended]
+    # What it hands over in order later is not told of it.
+    cluster.looks(60)
+    for copy in (B, A, B):
+        answer(copy, CopyState.SILENT)
+        cluster.look()
+    assert cluster.texts() == [ended]
+    cluster.looks(60)
+    cluster.silent.add(B)
+    answer(A, CopyState.SILENT)
+    cluster.looks(15)
+    assert cluster.texts() == [ended]
+    cluster.looks(2)
+    silent, _ = cluster.entries()
+    assert silent["kind"] == "unit_silent"
+    assert silent["text"] == "unit 0 of node-b fell silent; node-a took over 2 tasks"
+
+
 def test_the_command_prints_the_newest() -> None:
     cluster = Cluster()
     shown = overview(cluster.observed, cluster.plan, "node-a", [ONE, OTHER], cluster.now_s)
