@@ -6,7 +6,10 @@ from frontend.backend.models import LatelyNoted
 
 
 class EndedUnit(BaseModel):
-    """A unit whose process has ended by itself within the last 10 minutes, and was started again."""
+    """A unit whose process has ended by itself within the last 10 minutes, and was started again.
+
+    It is left out sooner if its node's process in the group of nodes is started again.
+    """
 
     unit: int
     times: int = Field(description="how often it has ended in this time")
