@@ -422,10 +422,14 @@ def test_who_takes_over_from_a_unit_that_ended_or_fell_silent_is_counted() -> No
     assert cluster.texts() == [ended]
     # What it hands over in order later is not told of it.
     cluster.looks(60)
-    for copy in (B, A, B):
-        answer(copy, CopyState.SILENT)
-        cluster.look()
+    answer(B, CopyState.SILENT)
+    cluster.look()
+    cluster.has(B, ONE, CopyState.SILENT)
+    cluster.has(C, ONE, CopyState.ANSWERING)
+    cluster.look()
     assert cluster.texts() == [ended]
+    del cluster.states[C][ONE]
+    answer(B, CopyState.SILENT)
     cluster.looks(60)
     cluster.silent.add(B)
     answer(A, CopyState.SILENT)
@@ -435,6 +439,11 @@ def test_who_takes_over_from_a_unit_that_ended_or_fell_silent_is_counted() -> No
     silent, _ = cluster.entries()
     assert silent["kind"] == "unit_silent"
     assert silent["text"] == "unit 0 of node-b fell silent; node-a took over 2 tasks"
+    # When it is killed for that, nobody takes over once more.
+    cluster.looks(40)
+    cluster.says("node-b", 1, EndedUnit(unit=0, times=2, last_ms=9, error="it hung"))
+    cluster.look()
+    assert cluster.texts()[0] == "unit 0 of node-b ended: it hung"
 
 
 def test_the_command_prints_the_newest() -> None:
