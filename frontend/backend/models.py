@@ -15,8 +15,8 @@ class Happening(BaseModel):
 
     kind: str = Field(
         description="node_new, node_back, node_started; node_stopped: its copies were closed, node_lost: they "
-        "were not, node_gone: not known how; unit_ended, copy_failed, copy_well, copy_made; not_looked: what "
-        "happened meanwhile came late"
+        "were not, node_apart: its units went on, node_gone: not known how; unit_ended, unit_silent; copy_failed, "
+        "copy_well, copy_made; not_looked: what happened meanwhile came late"
     )
     at_ms: int = Field(description="when it was noted last, by the clock of the front-end, ms since 1970")
     first_ms: int = Field(description="when it was noted first")

@@ -53,12 +53,18 @@ class ClusterState:
     """Reads the new records in each call. Any thread may call every method; each raises TransportError.
 
     states: reads the reports of units, and the plan.
+    is_away: returns whether the broker is known not to answer. It is not asked for an overview then.
     """
 
     def __init__(
-        self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, states: TaskStates
+        self,
+        transport: KafkaTransport,
+        kafka: KafkaSettings,
+        topics: Topics,
+        states: TaskStates,
+        is_away: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._transport, self._topics, self._states = transport, topics, states
+        self._transport, self._topics, self._states, self._is_away = transport, topics, states, is_away
         self._members = GroupMembers(kafka, topics.nodes)
         # A node that is away is shown for as long as the plan names it.
         policy = ClusterPolicy(replace_after_s=math.inf)
@@ -84,20 +90,7 @@ class ClusterState:
         lately_max: how much of what has happened lately.
         """
         with self._lock:
-            outdated = []
-            try:
-                self._refresh()
-            except (TransportUnavailableError, PlanNotReadError) as error:
-                if not self._tail.offsets:
-                    raise
-                ago_s = time.monotonic() - self._refreshed_s
-                is_away = isinstance(error, TransportUnavailableError)
-                why = (
-                    "the broker does not answer"
-                    if is_away
-                    else f"{error.reason}, see the log of this front-end"
-                )
-                outdated.append(f"{why}: nodes and plan are as they were {ago_s:.0f} s ago")
+            outdated = self._outdated()
             self._observed.histories = catalog.histories
             tasks, now_s = catalog.task_keys, time.monotonic()
             found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered, logs)
@@ -106,6 +99,22 @@ class ClusterState:
                 "warnings": [*outdated, *found["warnings"]],
                 "lately": self._lately.shown(now_s, lately_max),
             }
+
+    def _outdated(self) -> list[str]:
+        """Read what is new. If that cannot be done, return a warning that what was read before is old."""
+        why, has_read = "the broker does not answer", self._refreshed_s > -math.inf
+        if not (has_read and self._is_away()):
+            try:
+                self._refresh()
+            except (TransportUnavailableError, PlanNotReadError) as error:
+                if not has_read:
+                    raise
+                if isinstance(error, PlanNotReadError):
+                    why = f"{error.reason}, see the log of this front-end"
+            else:
+                return []
+        ago_s = time.monotonic() - self._refreshed_s
+        return [f"{why}: nodes and plan are as they were {ago_s:.0f} s ago"]
 
     def note(self) -> bool:
         """Note what has happened since the last call. It has to be called every few seconds.

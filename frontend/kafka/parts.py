@@ -135,7 +135,7 @@ def open_parts(
         opening.callback(inputs.close)
         task_logs = TaskLogs(transport, registry.topics, task_states, lambda: intakes.now.catalog, is_away)
         opening.callback(task_logs.close)
-        cluster_state = ClusterState(transport, cluster.kafka, registry.topics, task_states)
+        cluster_state = ClusterState(transport, cluster.kafka, registry.topics, task_states, is_away)
         opening.callback(ClusterWatch(cluster_state, is_away).close)
         return Parts(
             registry=registry,

@@ -39,10 +39,8 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
         )
     ]
     if nodes:
-        failed = Counter(
-            copy["node"] for task in tasks for copy in task["copies"] if copy["state"] == "failed"
-        )
-        lines += table_lines([_NODE, *(_node(node, failed[node["name"]]) for node in nodes)])
+        states = Counter((copy["node"], copy["state"]) for task in tasks for copy in task["copies"])
+        lines += table_lines([_NODE, *(_node(node, states) for node in nodes)])
     else:
         lines.append("no node runs; start one with `railgun node`")
     lines += [f"  {node['name']} waits: {why}" for node in nodes for why in node.get("waits") or ()]
@@ -85,15 +83,24 @@ def _leader(name: str | None) -> str:
 
 
 def _unheard(cluster: Mapping[str, Any]) -> str:
-    unheard = cluster.get("unheard") or 0
-    return f", {unheard:,} {'does' if unheard == 1 else 'do'} not report" if unheard else ""
+    return _not_reporting(cluster.get("unheard") or 0)
 
 
-def _node(node: Mapping[str, Any], failed: int) -> tuple[str, ...]:
-    numbers = (f"{node[key]:,}" for key in ("units", "active", "copies"))
-    away = ", away" if node["state"] != "away" and not node.get("alive", True) else ""
-    wrong = f", {failed:,} failed" if failed else ""
-    return (node["name"], node["state"] + away + wrong, node["rack"] or "-", *numbers, node["release"] or "?")
+def _not_reporting(copies: int) -> str:
+    return f", {copies:,} {'does' if copies == 1 else 'do'} not report" if copies else ""
+
+
+def _node(node: Mapping[str, Any], states: Counter[tuple[str, str | None]]) -> tuple[str, ...]:
+    """Return the row of a node. states: how many copies there are, by node and state."""
+    name, numbers = node["name"], (f"{node[key]:,}" for key in ("units", "active", "copies"))
+    is_away = not node.get("alive", node["state"] != "away")
+    state = node["state"] + (", away" if is_away and node["state"] != "away" else "")
+    state += ", units go on" if node.get("units_go_on") else ""
+    failed = states[name, "failed"]
+    state += f", {failed:,} failed" if failed else ""
+    # Of a node that is away that is no news.
+    state += "" if is_away else _not_reporting(states[name, None])
+    return (name, state, node["rack"] or "-", *numbers, node["release"] or "?")
 
 
 def _name(task: Mapping[str, Any]) -> str:
@@ -305,7 +312,8 @@ CLUSTER = Command(
         "for 10 s.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
         "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`;\n"
-        "`live, 1 failed`: a copy on it has failed.\n\n"
+        "`live, 1 failed`: a copy on it has failed; `live, 2 do not report`: nothing is heard of two copies\n"
+        "on it; `away, units go on`: it is not in the group of nodes, and its units answer all the same.\n\n"
         "copies: answering: it answers the task's events; silent: it has caught up, and another one answers,\n"
         "as it should be; behind: it reads its log, and may not answer yet; failed: its node's log says why;\n"
         "closed: its unit was stopped; does not report: its unit has been silent for too long, so it is\n"

@@ -22,6 +22,10 @@ _SHOWN = 3
 # If one of so many copies loses its data, another one has it.
 _SAFE = 2
 _ERROR_MAX = 200
+_HANGS = (
+    "a node kills a unit that hangs after cluster.hung_after_s, and starts it again; if that does not help, see the "
+    "log of the node"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +126,14 @@ def concerns(
     """
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
     nodes = [record for name, record in observed.nodes.items() if name in observed.members]
-    members, worst = [Concern(text) for text in _of_members(observed, plan, leader, able)], []
+    members, worst = [Concern(text) for text in _of_members(observed, plan, leader, able, now_s)], []
     if unanswered:
         text = f"nobody answers {counted(len(unanswered), 'task')}: {_named(unanswered)}"
         worst = [Concern(text, unanswered, "nobody answers it")]
     # Where no node runs, that is why nobody answers.
     yield from (*worst, *members) if observed.members else (*members, *worst)
     yield from (Concern(text) for text in _of_nodes(nodes))
+    yield from _of_silent_units(observed, plan, now_s)
     yield from _of_copies(observed, plan, now_s)
     if losing := log_warning(logs):
         yield Concern(losing, list(short_logs(logs)), "its log lacks, or will soon lack, what a copy needs")
@@ -137,42 +142,49 @@ def concerns(
 
 
 def _of_members(
-    observed: ObservedCluster, plan: Plan, leader: str | None, able: Collection[str]
+    observed: ObservedCluster, plan: Plan, leader: str | None, able: Collection[str], now_s: float
 ) -> Iterator[str]:
     """Tell whether a node leads, and whether enough nodes take part. able: the nodes that can have copies."""
-    if leader is None and observed.members:
+    away = {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
+    apart = away & {report.node for report in observed.reports.going_on(now_s)}
+    if leader is None and (observed.members or apart):
         yield "no node leads: nothing is moved, and no copies are made"
-    if plan.copies and not observed.members:
+    if plan.copies and not observed.members and not apart:
         yield "no node runs, so nobody answers; start the nodes: events that come until then count once they run"
         return
-    away = {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
-    if away:
+    can = len(apart.union(able))
+    if gone := sorted(away - apart):
         said_ms = observed.reports.said_ms()
-        first = [_with_time(name, said_ms.get(name, 0)) for name in sorted(away)[:_SHOWN]]
-        named = listed(first, _SHOWN, len(away))
-        next_text = _next_of_away(plan, leader, len(able))
-        yield f"{counted(len(away), 'node is', 'nodes are')} away: {named}; {next_text}"
-    if plan.copies and len(able) < plan.wanted:
+        named = listed([_with_time(name, said_ms.get(name, 0)) for name in gone[:_SHOWN]], _SHOWN, len(gone))
+        next_text = _next_of_away("start what is away, or see its log", plan, leader, can)
+        yield f"{counted(len(gone), 'node is', 'nodes are')} away: {named}; {next_text}"
+    if apart:
+        named, next_text = listed(sorted(apart), _SHOWN), _next_of_away("see its log", plan, leader, can)
+        many, whose = counted(len(apart), "node is", "nodes are"), "its" if len(apart) == 1 else "their"
+        yield f"{many} not in the group of nodes, and {whose} units go on: {named}; {next_text}"
+    if plan.copies and can < plan.wanted:
         yield (
             f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
-            f"own, and {len(able)} can have some; start "
+            f"own, and {can} can have some; start "
             "more nodes, or set cluster.copies"
         )
 
 
-def _with_time(node: str, said_ms: int) -> str:
-    return f"{node}, last heard {time_text(said_ms // 1_000 * 1_000)}" if said_ms else node
+def _with_time(name: str, said_ms: int) -> str:
+    return f"{name}, last heard {time_text(said_ms // 1_000 * 1_000)}" if said_ms else name
 
 
-def _next_of_away(plan: Plan, leader: str | None, able: int) -> str:
-    """Return what happens by itself while a node is away, and what somebody can do. able: how many can have copies."""
-    start = "start what is away, or see its log"
+def _next_of_away(remedy: str, plan: Plan, leader: str | None, able: int) -> str:
+    """Return what somebody can do about a node that is no member, and what happens by itself.
+
+    able: how many nodes can have copies.
+    """
     if leader is None:
-        return start
+        return remedy
     if able < plan.wanted:
-        return f"{start}: no other node can have its copies"
+        return f"{remedy}: no other node can have its copies"
     after = span_text(round(1_000 * (plan.policy or ClusterPolicy()).replace_after_s))
-    return f"{start}: {after} after it went (cluster.replace_after_s) its copies can be made on other nodes"
+    return f"{remedy}: {after} after it went (cluster.replace_after_s) its copies can be made on other nodes"
 
 
 def _of_nodes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
@@ -187,6 +199,20 @@ def _of_nodes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
         yield (
             f"some nodes name a rack, and {listed(without, _SHOWN)} none: set cluster.rack on all nodes, or on none"
         )
+
+
+def _of_silent_units(observed: ObservedCluster, plan: Plan, now_s: float) -> Iterator[Concern]:
+    """Tell which units of live nodes say nothing."""
+    silent = observed.silent_units(now_s)
+    if silent:
+        first = [_with_time(f"unit {each.unit} of {each.node}", each.said_ms) for each in silent[:_SHOWN]]
+        named = listed(first, _SHOWN, len(silent))
+        units = {each.copy for each in silent}
+        tasks = [
+            task for task, copies in sorted(plan.copies.items()) if units & {each.copy for each in copies}
+        ]
+        text = f"{counted(len(silent), 'unit says', 'units say')} nothing: {named}; {_HANGS}"
+        yield Concern(text, tasks, "a copy of it does not report")
 
 
 def _of_copies(observed: ObservedCluster, plan: Plan, now_s: float) -> Iterator[Concern]:

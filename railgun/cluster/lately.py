@@ -13,7 +13,7 @@ from typing import Any
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.departures import Departure, Departures, Takeovers
+from railgun.cluster.departures import TAKEN_S, Departure, Departures, Takeovers
 from railgun.cluster.health import able_copies, ended_text
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
@@ -26,6 +26,8 @@ _ONE_MS = 600_000
 _COMES_S = 30.0
 # A front-end looks every few seconds. What happened while it did not look for longer than this is not known in time.
 _OVERDUE_S = 30.0
+# What was taken over from a unit within this time before and after its entry belongs to that.
+_OF_UNIT_S = 30.0
 _NAMED = 3
 _ERROR_MAX = 500
 # Numbers, and random names. Errors that differ in these alone have one cause.
@@ -39,9 +41,11 @@ class Kind(StrEnum):
     NODE_GONE = "node_gone"
     NODE_STOPPED = "node_stopped"
     NODE_LOST = "node_lost"
+    NODE_APART = "node_apart"
     NODE_BACK = "node_back"
     NODE_STARTED = "node_started"
     UNIT_ENDED = "unit_ended"
+    UNIT_SILENT = "unit_silent"
     COPY_FAILED = "copy_failed"
     COPY_WELL = "copy_well"
     COPY_MADE = "copy_made"
@@ -51,13 +55,17 @@ class Kind(StrEnum):
 _OF_DEPARTURES = {
     Departure.STOPPED: Kind.NODE_STOPPED,
     Departure.LOST: Kind.NODE_LOST,
+    Departure.APART: Kind.NODE_APART,
     Departure.UNKNOWN: Kind.NODE_GONE,
 }
+# After these others take over tasks.
+_LEAVES = {*_OF_DEPARTURES.values(), Kind.UNIT_ENDED, Kind.UNIT_SILENT}
 _OF_NODES = {
     Kind.NODE_NEW: "is new",
     Kind.NODE_GONE: "is gone",
     Kind.NODE_STOPPED: "has left after closing its copies",
     Kind.NODE_LOST: "was lost: it fell silent without closing its copies",
+    Kind.NODE_APART: "has left the group of nodes, and its units went on",
     Kind.NODE_BACK: "is back",
     Kind.NODE_STARTED: "was started again",
 }
@@ -67,10 +75,10 @@ _OF_NODES = {
 class _Entry:
     """One thing that has happened, once or again and again. What happened to copies on one node is one thing.
 
-    unit: of a unit that ended.  error: the last one, in one line.
+    unit: of a unit that ended or fell silent.  error: the last one, in one line.
     first_ms, last_ms: when it was noted, in ms since 1970.  times: how often it has happened.
     copies: those that failed, were made or are well again, by task.
-    taken: by task that the node answered, the node that has taken it over.
+    taken: by task that the node or unit answered, the node that has taken it over.
     """
 
     kind: Kind
@@ -98,7 +106,9 @@ class _Entry:
         if self.kind in _OF_NODES:
             return f"{self.node} {_OF_NODES[self.kind]}{times}{self._takers()}"
         if self.kind is Kind.UNIT_ENDED:
-            return ended_text(self.node, self.unit or 0, self.times, self.error)
+            return ended_text(self.node, self.unit or 0, self.times, self.error) + self._takers()
+        if self.kind is Kind.UNIT_SILENT:
+            return f"unit {self.unit} of {self.node} fell silent{times}{self._takers()}"
         if self.kind is Kind.NOT_LOOKED:
             return f"the cluster could not be looked at for {self.error}{times}"
         return self._of_copies(times)
@@ -119,7 +129,7 @@ class _Entry:
         return f"{many} are well again: {named}" if is_well else f"{many} failed: {named}; last: {self.error}"
 
     def _takers(self) -> str:
-        """Name the nodes that have taken over tasks of this one, those with most first."""
+        """Name the nodes that have taken over tasks, those with most first."""
         most = Counter(self.taken.values()).most_common()
         if not most:
             return ""
@@ -140,6 +150,8 @@ class _Entry:
 
 _Ends = dict[tuple[str, int], tuple[int, int]]
 _Planned = frozenset[tuple[TaskKey, CopyName, str]]
+# A node, or a unit of it.
+_Place = tuple[str, int | None]
 
 
 class Lately:
@@ -164,8 +176,9 @@ class Lately:
         # Copies that have failed, and could not answer since.
         self._unwell: set[tuple[TaskKey, CopyName]] = set()
         self._departures, self._takeovers = Departures(), Takeovers()
-        # The entries of nodes that are away.
-        self._away: dict[str, _Entry] = {}
+        # The entries of nodes that are away and, for a while, of units; each with when it was noted.
+        self._left: dict[_Place, tuple[_Entry, float]] = {}
+        self._silent: frozenset[CopyName] = frozenset()
         self._plan = Plan()
         self._planned: _Planned = frozenset()
         # Copies that the plan names since a look, and that could not answer yet.
@@ -195,20 +208,27 @@ class Lately:
             *self._of_looks(now_s, now_ms),
             *self._of_nodes(observed, now_s, now_ms),
             *self._of_units(observed, now_ms),
+            *self._of_silent(observed, now_s, now_ms),
             *self._of_failed(observed, plan, now_ms),
             *self._of_well(observed, plan, now_s, now_ms),
             *self._of_made(observed, plan, now_s, now_ms),
         ]
         if self.has_looked:
             for entry in found:
-                self._note(entry)
-        kept, taken = set(self._entries), self._takeovers.by_node()
-        self._away = {node: entry for node, entry in self._away.items() if entry in kept}
-        for node, entry in self._away.items():
-            entry.taken |= taken.get(node, {})
+                self._note(entry, now_s)
+        self._note_takers(now_s)
         self._looked_s, self._looked_ms = now_s, now_ms
 
-    def _note(self, entry: _Entry) -> None:
+    def _note_takers(self, now_s: float) -> None:
+        kept = set(self._entries)
+        for (node, unit), (entry, noted_s) in list(self._left.items()):
+            within_s = TAKEN_S if unit is None else _OF_UNIT_S
+            if entry not in kept or (unit is not None and now_s - noted_s > within_s):
+                del self._left[node, unit]
+            else:
+                entry.taken |= self._takeovers.since(noted_s - within_s, node, unit)
+
+    def _note(self, entry: _Entry, now_s: float) -> None:
         known = next((each for each in self._entries if each.is_again(entry)), None)
         if known is None:
             known = entry
@@ -219,10 +239,10 @@ class Lately:
             # The newest is last.
             self._entries.remove(known)
         self._entries.append(known)
-        if entry.kind in _OF_DEPARTURES.values():
-            self._away[entry.node] = known
+        if entry.kind in _LEAVES:
+            self._left[entry.node, entry.unit] = known, now_s
         elif entry.kind in (Kind.NODE_BACK, Kind.NODE_NEW):
-            self._away.pop(entry.node, None)
+            self._left.pop((entry.node, None), None)
 
     def _of_looks(self, now_s: float, now_ms: int) -> Iterator[_Entry]:
         silence_s = now_s - self._looked_s
@@ -259,6 +279,11 @@ class Lately:
                     # Earlier ends may have left the count meanwhile.
                     more = max(1, each.times - times)
                     yield _entry(Kind.UNIT_ENDED, name, now_ms, each.error, unit=each.unit, times=more)
+
+    def _of_silent(self, observed: ObservedCluster, now_s: float, now_ms: int) -> Iterator[_Entry]:
+        before, self._silent = self._silent, frozenset(each.copy for each in observed.silent_units(now_s))
+        for node, unit in sorted(self._silent - before):
+            yield _entry(Kind.UNIT_SILENT, node, now_ms, unit=unit)
 
     def _of_failed(self, observed: ObservedCluster, plan: Plan, now_ms: int) -> Iterator[_Entry]:
         before = self._failed

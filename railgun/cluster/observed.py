@@ -24,8 +24,8 @@ from railgun.cluster.records import (
     Statement,
 )
 from railgun.cluster.report_table import ReportedCopy, ReportTable
-from railgun.cluster.reports import CopyStatus
-from railgun.cluster.silence import ADVANCES_S, WELL_AGAIN
+from railgun.cluster.reports import CopyStatus, UnitReport
+from railgun.cluster.silence import ADVANCES_S, STARTS_S, WELL_AGAIN
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 
 
@@ -183,6 +183,23 @@ class ObservedCluster:
     def started_s(self, node: str) -> float:
         """Return when a node was first heard since its last start; -infinity if it never was."""
         return self._started_s.get(node, -math.inf)
+
+    def silent_units(self, now_s: float) -> list[UnitReport]:
+        """Return the last reports of units that say nothing any more though their nodes live, by their names.
+
+        A unit that has said nothing since its node was started is starting.
+        """
+        return sorted(
+            (
+                report
+                for report in self.reports.silent(now_s)
+                if report.node in self.members
+                and (record := self.nodes.get(report.node)) is not None
+                and report.generation >= record.incarnation
+                and now_s - max(self._came_s.get(report.node, now_s), self.started_s(report.node)) > STARTS_S
+            ),
+            key=lambda report: report.copy,
+        )
 
     def of_earlier_releases(self) -> list[str]:
         """Return the live nodes whose release does not say what it reads. Such a release knows neither gaps nor other

@@ -58,7 +58,7 @@ def overview(
         "behind": states[str(CopyState.BEHIND)],
         "unheard": states[None],
         "warnings": [concern.text for concern in found],
-        "nodes": list(_nodes(observed, plan, _names(observed, plan), shown)),
+        "nodes": list(_nodes(observed, plan, _names(observed, plan), shown, now_s)),
         "tasks": [
             {
                 "stream": task.stream,
@@ -78,7 +78,7 @@ def node_overview(
 ) -> dict[str, Any]:
     """Return what `overview` shows of one node, which may be away and have no copies."""
     shown = {task: list(_copies(observed, plan, task, now_s)) for task in tasks}
-    return next(_nodes(observed, plan, [name], shown))
+    return next(_nodes(observed, plan, [name], shown, now_s))
 
 
 def heard_copies(
@@ -131,6 +131,7 @@ def _nodes(
     plan: Plan,
     names: Iterable[str],
     shown: Mapping[TaskKey, list[dict[str, Any]]],
+    now_s: float,
 ) -> Iterator[dict[str, Any]]:
     """Yield what is shown of nodes. shown: the copies of all tasks."""
     copies: dict[str, list[tuple[TaskKey, dict[str, Any]]]] = {}
@@ -140,10 +141,13 @@ def _nodes(
                 copies.setdefault(copy["node"], []).append((task, copy))
     lost = Counter(name for nodes in plan.lost.values() for name in nodes)
     said_ms = observed.reports.said_ms()
+    apart = {report.node for report in observed.reports.going_on(now_s)} - observed.members
     for name in names:
         found = _node(observed, plan, name, copies.get(name, []))
         if name not in observed.members and said_ms.get(name):
             found["heard_ms"] = said_ms[name]
+        if name in apart:
+            found["units_go_on"] = True
         if lost[name]:
             found["lost"] = lost[name]
         if plan.is_drained(name) and name in copies:

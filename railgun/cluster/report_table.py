@@ -4,7 +4,7 @@ The leader, the front-ends and Spark jobs each fill a table and read from it whi
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -12,7 +12,7 @@ from msgspec import structs
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
-from railgun.cluster.silence import EXPIRES_S, FORGOTTEN_S, INTERVALS, NODE_HEARD_S
+from railgun.cluster.silence import EXPIRES_S, FORGOTTEN_S, INTERVALS, NODE_HEARD_S, UNANSWERED_S
 
 # If a task has several copies, the one whose state is first in this order stands for the task.
 _RANKS = {state: rank for rank, state in enumerate(CopyState)}
@@ -67,6 +67,8 @@ class ReportTable:
         self._of_unit: dict[CopyName, set[TaskKey]] = {}
         self._of_newest_run: dict[CopyName, UnitReport] = {}
         self._heard_s: dict[CopyName, float] = {}
+        # When any unit was heard last, and when one was heard first after nobody had been.
+        self._newest_s = self._resumed_s = -math.inf
         self._checkpoints: dict[CopyName, dict[TaskKey, _Checkpoint]] = {}
         self._answered_at_s: dict[TaskKey, float] = {}
 
@@ -86,6 +88,9 @@ class ReportTable:
         if last is not None and report.generation < last.generation:
             return report
         self._of_newest_run[unit], self._heard_s[unit] = report, reported_s
+        if reported_s - self._newest_s > max(NODE_HEARD_S, INTERVALS * report.announced_s):
+            self._resumed_s = reported_s
+        self._newest_s = reported_s
         for task in self._of_unit.get(unit, set()) - named:
             self._remove(task, unit)
         self._of_unit[unit] = named
@@ -121,6 +126,26 @@ class ReportTable:
         """Whether a unit was heard lately, by its own interval."""
         report, heard_s = self._of_newest_run.get(unit), self._heard_s.get(unit, -math.inf)
         return report is not None and now_s - heard_s <= max(NODE_HEARD_S, INTERVALS * report.announced_s)
+
+    def silent(self, now_s: float) -> Iterator[UnitReport]:
+        """Yield the last reports of units that have been silent for UNANSWERED_S while others were heard.
+
+        While nobody is heard, the broker or the reader is away: that says nothing of a unit.
+        """
+        if not any(self.is_heard(unit, now_s) for unit in self.units()):
+            return
+        for unit, report in list(self._of_newest_run.items()):
+            since_s = max(self._heard_s.get(unit, -math.inf), self._resumed_s)
+            if now_s - since_s > max(UNANSWERED_S, INTERVALS * report.announced_s):
+                yield report
+
+    def going_on(self, now_s: float) -> Iterator[UnitReport]:
+        """Yield the last reports of units that were heard lately, and have copies that are open and do not leave."""
+        for unit, report in list(self._of_newest_run.items()):
+            if self.is_heard(unit, now_s) and any(
+                not (status.leaving or status.state.has_stopped) for status in report.copies
+            ):
+                yield report
 
     def said_ms(self) -> dict[str, int]:
         """Return by node when a unit of it has reported last, by its clock in ms since 1970; 0: not known."""

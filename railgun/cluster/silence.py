@@ -23,7 +23,7 @@ WELL_AGAIN: Final = 2
 
 UNANSWERED_S: Final = 15.0
 """A task of which nothing was heard for this long is shown as not running. It is called unanswered if no copy of it was
-heard answering for so long."""
+heard answering for so long. A unit of a live node that has said nothing for so long is warned of."""
 
 PLANNED_HEARD_S: Final = 5.0
 """Before a job changes a stream's tasks, each copy that the plan names has to be heard within this time."""
@@ -51,6 +51,9 @@ that lacks data waits: after a power cut all nodes come back within a while."""
 NODE_HEARD_S: Final = 5.0
 """A node counts as heard for this long after a report of one of its units. If no unit at all was heard for so long, the
 reader was away, or the broker: nobody could be heard."""
+
+STARTS_S: Final = 60.0
+"""A node that has come within this time is starting: nobody is warned that units of it say nothing."""
 
 SERVES_S: Final = 60.0
 """A node has said where it serves data, or why it does not, within this time of its start."""

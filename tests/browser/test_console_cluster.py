@@ -101,6 +101,7 @@ def test_nodes_and_figures(shown: Tab) -> None:
     assert re.fullmatch(
         r"away Last heard 2023-11-14 .* 2 tasks get no copy here until it is started again", third[1]
     )
+    assert third[4:6] == ["1 does not report", "0"]
     shown.sees("Nobody answers 3 tasks: payments/merchant/0")
     assert re.search(r"as of \d s ago", shown.page.inner_text("main"))
 
@@ -116,6 +117,24 @@ def test_a_node_is_green_if_all_of_it_is_well(shown: Tab, cluster: SomeCluster) 
     expect(state).to_have_class("state good", timeout=PATIENCE_MS)
     cluster.nodes[0]["lost"] = 1
     expect(state).to_have_class("state off", timeout=PATIENCE_MS)
+    del cluster.nodes[0]["lost"]
+    expect(state).to_have_class("state good", timeout=PATIENCE_MS)
+    # Of copies that do not report it is not known whether they are behind.
+    unheard = [task(each, copy("node-1", None, None)) for each in range(2)]
+    cluster.tasks = unheard
+    expect(state).to_have_class("state off", timeout=PATIENCE_MS)
+    assert shown.cells("Nodes")[0][4:6] == ["2 do not report", "not known"]
+    cluster.tasks = [*unheard, task(2, copy("node-1", "behind", 7))]
+    shown.sees("1; 2 do not report")
+    assert shown.cells("Nodes")[0][5] == "7"
+
+
+def test_a_node_whose_units_go_on_is_not_shown_as_gone(shown: Tab, cluster: SomeCluster) -> None:
+    row = shown.rows("Nodes").nth(2)
+    expect(row.locator(".state")).to_have_class("state bad")
+    cluster.nodes[2]["units_go_on"] = True
+    expect(row).to_contain_text("It is not in the group of nodes, and its units go on", timeout=PATIENCE_MS)
+    expect(row.locator(".state")).to_have_class("state off")
 
 
 def test_an_error_is_cut_and_a_path_in_it_is_no_link(shown: Tab, cluster: SomeCluster) -> None:

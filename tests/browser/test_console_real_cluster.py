@@ -15,6 +15,7 @@ from railgun.cluster.silence import CLOSES_S
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.failover.running_cluster import RunningCluster
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
+from tests.halting import halted
 from tests.node.leader.conftest import nodes as nodes
 from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
@@ -121,10 +122,7 @@ def test_a_node_that_is_stopped_in_order_is_told_from_one_that_is_lost(
     """The other test loses one. Each node has a copy of every task, so that the one that is left takes over."""
     with two_nodes(browser, kafka, tmp_path, seed=6) as (cluster, running, shown):
         shown.sees("Nothing to warn of.")
-        answering = shown.page.locator("section[data-key=cluster] .figures div").filter(
-            has_text="Copies answering"
-        )
-        expect(answering).to_contain_text("4", timeout=PATIENCE_MS)
+        _answers_all(shown)
         _awaits_a_look(running)
         lately = shown.page.locator("section[data-key=lately]")
         assert cluster.nodes["node-2"].stop() == 0
@@ -137,6 +135,39 @@ def test_a_node_that_is_stopped_in_order_is_told_from_one_that_is_lost(
         expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("Last heard 20")
         cluster.nodes["node-2"].start()
         shown.sees("node-2 is back", "section[data-key=lately]")
+
+
+@pytest.mark.timeout(300)
+def test_a_unit_that_is_halted_is_warned_of(
+    browser: Browser, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The front-end has just come to know the nodes, so that each would be said to start.
+    monkeypatch.setattr("railgun.cluster.observed.STARTS_S", 0.0)
+    with two_nodes(browser, kafka, tmp_path, seed=7) as (cluster, running, shown):
+        _answers_all(shown)
+        awaited(lambda: running.client.get("/v1/cluster").json()["nodes"][0]["active"] > 0)
+        _awaits_a_look(running)
+        unit = cluster.nodes["node-1"].unit(0)
+        assert unit is not None
+        warnings = shown.page.get_by_label("Warnings")
+        with halted([unit]):
+            silent = "1 unit says nothing: unit 0 of node-1, last heard 20"
+            expect(warnings).to_contain_text(silent, timeout=PATIENCE_MS)
+            warnings.get_by_role("link", name="Cluster").first.click()
+            row = shown.rows("Nodes").filter(has_text="node-1")
+            expect(row).to_contain_text("4 do not report", timeout=PATIENCE_MS)
+            expect(row.locator(".state")).to_have_class("state off")
+            taken = re.compile(r"unit 0 of node-1 fell silent; node-2 took over [1-4] tasks?")
+            shown.sees(taken, "section[data-key=lately]")
+        expect(row.locator(".state")).to_have_class("state good", timeout=PATIENCE_MS)
+        shown.misses("says nothing")
+
+
+def _answers_all(shown: Tab) -> None:
+    answering = shown.page.locator("section[data-key=cluster] .figures div").filter(
+        has_text="Copies answering"
+    )
+    expect(answering).to_contain_text("4", timeout=PATIENCE_MS)
 
 
 def _awaits_a_look(running: RunningFrontEnd) -> None:

@@ -244,11 +244,13 @@ def test_a_node_that_was_killed_long_ago_takes_over_nothing() -> None:
     assert cluster.texts() == ["node-b has left after closing its copies", lost]
 
 
-def test_of_a_node_whose_units_go_on_or_were_killed_before_it_is_not_known_how_it_went() -> None:
+def test_it_is_told_whose_units_went_on_and_not_known_how_a_node_went_whose_units_were_killed() -> None:
     cluster = Cluster()
     cluster.live("bc")
     cluster.looks(70)
-    assert cluster.texts() == ["node-a is gone"]
+    (apart,) = cluster.entries()
+    assert apart["kind"] == "node_apart"
+    assert apart["text"] == "node-a has left the group of nodes, and its units went on"
     # For a unit that was killed its node says that it closed, and goes then.
     for task in (ONE, OTHER):
         cluster.has(B, task, CopyState.CLOSED)
@@ -258,6 +260,19 @@ def test_of_a_node_whose_units_go_on_or_were_killed_before_it_is_not_known_how_i
     cluster.live("c")
     cluster.look()
     assert cluster.texts()[:2] == ["unit 0 of node-b ended: killed by signal 9", "node-b is gone"]
+
+
+def test_units_of_a_node_that_was_started_again_have_not_gone_on() -> None:
+    cluster = Cluster()
+    cluster.silent.add(A)
+    cluster.live("bc")
+    cluster.look()
+    begun = CopyStatus(**ONE._asdict(), state=CopyState.BEHIND, position=5, replied=5, end=9)
+    report = UnitReport(node="node-a", unit=0, generation=2, interval_ms=200, copies=[begun])
+    cluster.observed.take_report(encode_report(report), cluster.now_s)
+    cluster.live("abc")
+    cluster.look()
+    assert cluster.texts() == ["node-a is back", "node-a is gone"]
 
 
 def test_a_copy_that_failed_is_well_again_once_it_could_answer() -> None:
@@ -375,13 +390,60 @@ def test_units_that_end_are_counted_with_their_last_error() -> None:
     cluster.look()
     cluster.live("abc")
     cluster.look()
-    assert cluster.texts()[:2] == ["node-b is back", "node-b is gone"]
+    went_on = "node-b has left the group of nodes, and its units went on"
+    assert cluster.texts()[:2] == ["node-b is back", went_on]
     assert len(cluster.texts()) == 3
     # Earlier ends leave the count of the last ten minutes.
     cluster.look(1_000.0)
     cluster.says("node-b", 1, msgspec.structs.replace(ended, times=1, last_ms=99, error="killed by signal 9"))
     cluster.look()
     assert cluster.texts()[0] == "unit 1 of node-b ended: killed by signal 9"
+
+
+def test_who_takes_over_from_a_unit_that_ended_or_fell_silent_is_counted() -> None:
+    cluster = Cluster()
+    both = ONE, OTHER
+
+    def answer(copy: CopyName, other: CopyState) -> None:
+        for task in both:
+            cluster.has(A, task, CopyState.ANSWERING if copy is A else other)
+            cluster.has(B, task, CopyState.ANSWERING if copy is B else other)
+
+    answer(B, CopyState.SILENT)
+    cluster.look()
+    # For a unit that was killed its node says that it closed.
+    answer(A, CopyState.CLOSED)
+    cluster.has(A, OTHER, CopyState.SILENT)
+    cluster.says("node-b", 1, EndedUnit(unit=0, times=1, last_ms=5, error="killed by signal 9"))
+    cluster.look()
+    cluster.has(A, OTHER, CopyState.ANSWERING)
+    cluster.look()
+    ended = "unit 0 of node-b ended: killed by signal 9; node-a took over 2 tasks"
+    assert cluster.texts() == [ended]
+    # What it hands over in order later is not told of it.
+    cluster.looks(60)
+    answer(B, CopyState.SILENT)
+    cluster.look()
+    cluster.has(B, ONE, CopyState.SILENT)
+    cluster.has(C, ONE, CopyState.ANSWERING)
+    cluster.look()
+    assert cluster.texts() == [ended]
+    del cluster.states[C][ONE]
+    answer(B, CopyState.SILENT)
+    cluster.looks(60)
+    cluster.silent.add(B)
+    answer(A, CopyState.SILENT)
+    cluster.looks(15)
+    assert cluster.texts() == [ended]
+    cluster.looks(2)
+    silent, _ = cluster.entries()
+    assert silent["kind"] == "unit_silent"
+    assert silent["text"] == "unit 0 of node-b fell silent; node-a took over 2 tasks"
+    # When it is killed for that, nobody takes over once more.
+    cluster.looks(40)
+    cluster.says("node-b", 1, EndedUnit(unit=0, times=2, last_ms=9, error="it hung"))
+    cluster.look()
+    assert cluster.texts()[0] == "unit 0 of node-b ended: it hung"
 
 
 def test_the_command_prints_the_newest() -> None:

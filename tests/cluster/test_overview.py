@@ -234,7 +234,7 @@ def test_a_drain_of_a_node_that_is_away_is_shown() -> None:
     plan = replace(PLAN, target={ONE: (B, C), OTHER: (B, C)}, drains={"node-a": Drain(1)})
     shown = overview(_observed(plan, STATES, members="bc"), plan, None, [ONE, OTHER], 10.0)
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("draining", False)
-    assert "  node-a  draining, away  " in as_text(shown)
+    assert "  node-a  draining, away, units go on  " in as_text(shown)
     empty = replace(plan, copies={ONE: (), OTHER: ()})
     shown = overview(_observed(empty, {}, members="bc"), empty, None, [ONE], 10.0)
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("drained", False)
@@ -412,7 +412,7 @@ def test_a_failed_copy_is_warned_of_with_its_error_and_shown_at_its_node() -> No
         f"2 copies have failed: {ONE} on node-b/0, {OTHER} on node-a/0; the first: a page is damaged"
     )
     # It is live, and not well.
-    assert "  node-b  live, 1 failed  " in as_text(shown)
+    assert "  node-b  live, 1 failed, 1 does not report  " in as_text(shown)
 
 
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:

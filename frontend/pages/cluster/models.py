@@ -6,7 +6,10 @@ from frontend.backend.models import LatelyNoted
 
 
 class EndedUnit(BaseModel):
-    """A unit whose process has ended by itself within the last 10 minutes, and was started again."""
+    """A unit whose process has ended by itself within the last 10 minutes, and was started again.
+
+    It is left out sooner if its node's process in the group of nodes is started again.
+    """
 
     unit: int
     times: int = Field(description="how often it has ended in this time")
@@ -32,6 +35,11 @@ class ClusterNode(BaseModel):
     )
     heard_ms: int | None = Field(
         None, description="while it is away: when a unit of it was heard last, by the clock of the node"
+    )
+    units_go_on: bool | None = Field(
+        None,
+        description="true while it does not take part though its units go on: its process that takes part in the "
+        "group is started again, or does not reach the broker; left out otherwise",
     )
     refused: str | None = Field(None, description="why the last order to drain it was refused")
     lost: int | None = Field(None, description="tasks that get no copy on it until it is started again")

@@ -76,6 +76,17 @@ def test_a_cluster() -> None:
     assert Cluster.model_validate(shown).model_dump(exclude_unset=True) == shown
 
 
+def test_a_node_whose_units_go_on() -> None:
+    observed = _observed()
+    observed.take_members(["n1", "n3"], 9.0)
+    shown = overview(observed, _PLAN, "n1", [NAME], 10.0)
+    assert shown["nodes"][1]["units_go_on"]
+    # The front-end adds these.
+    shown["tasks"][0]["log"] = None
+    shown["lately"] = _lately()
+    assert Cluster.model_validate(shown).model_dump(exclude_unset=True) == shown
+
+
 def test_the_consequences_of_a_change() -> None:
     observed = _observed()
     view, donors = observed.view({NAME: False}, _PLAN, 10.0), {NAME: observed.donors(NAME, 10.0)}

@@ -129,12 +129,14 @@ function nodeRow(node, copies, mayOrder) {
   const behind = copies.filter((copy) => copy.state === "behind");
   const lag = Math.max(0, ...behind.map((copy) => copy.lag ?? 0));
   const failed = copies.filter((copy) => copy.state === "failed");
+  const unheard = copies.filter((copy) => copy.state === null);
+  const isUnheard = unheard.length > 0 && unheard.length === copies.length;
   const isEmptied = node.state === "draining" || node.state === "drained";
   const order = isEmptied ? "undrain" : "drain";
   return [
     h("code", null, node.name),
     [
-      state(node, failed.length > 0),
+      state(node, failed.length > 0 || unheard.length > 0),
       failed.length > 0 && h("p", { class: "remark bad" }, failures(failed)),
       ...(node.ended ?? []).map((each) => h("p", { class: "remark bad" }, sentence(each.text), " (", when(each.last_ms), ")")),
       node.heard_ms && h("p", { class: "remark" }, "Last heard ", when(node.heard_ms)),
@@ -142,8 +144,8 @@ function nodeRow(node, copies, mayOrder) {
     ],
     number(node.active),
     number(node.copies),
-    h("span", { class: behind.length > 0 && "off" }, number(behind.length)),
-    h("span", { class: lag > 0 && "off" }, number(lag)),
+    h("span", { class: behind.length + unheard.length > 0 && "off" }, howMany(behind.length, unheard.length)),
+    h("span", { class: (lag > 0 || isUnheard) && "off" }, isUnheard ? "not known" : number(lag)),
     h("span", { class: failed.length > 0 && "bad" }, number(failed.length)),
     mayOrder &&
       h(
@@ -158,8 +160,16 @@ function nodeRow(node, copies, mayOrder) {
   ];
 }
 
-function state({ state: said, alive, lost, ended = [] }, hasFailed) {
-  const kind = { live: ended.length || lost || hasFailed ? "off" : "good", away: "bad", draining: "off" }[said] ?? "";
+/** How many copies are behind, and of how many that is not known. */
+function howMany(behind, unheard) {
+  const unknown = unheard > 0 && `${number(unheard)} ${unheard === 1 ? "does" : "do"} not report`;
+  return [(behind > 0 || !unknown) && number(behind), unknown].filter(Boolean).join("; ");
+}
+
+/** isUnwell: whether copies of it have failed, or do not report. */
+function state({ state: said, alive, lost, units_go_on: goesOn, ended = [] }, isUnwell) {
+  const live = ended.length || lost || isUnwell ? "off" : "good";
+  const kind = { live, away: goesOn ? "off" : "bad", draining: "off" }[said] ?? "";
   const isAway = !alive && said !== "away";
   return h("span", { class: `state ${kind}` }, said, isAway && ", away");
 }
@@ -171,8 +181,9 @@ function failures([first, ...others]) {
   return [linked(first.task), `${more} failed: ${shortened(why, ERROR_MAX)}`];
 }
 
-function remarks({ refused, lost, waits }) {
+function remarks({ refused, lost, waits, units_go_on: goesOn }) {
   return [
+    goesOn && "It is not in the group of nodes, and its units go on: its log says why",
     refused && `The last order to drain it was refused: ${refused}`,
     lost && `${counted(lost, "task gets", "tasks get")} no copy here until it is started again`,
     ...(waits ?? []),
