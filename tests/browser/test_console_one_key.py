@@ -89,7 +89,7 @@ def test_a_condition_that_is_not_known_is_counted_and_named(shown: Tab) -> None:
 
 def test_from_a_key_to_its_last_events(shown: Tab) -> None:
     look_up(shown, card="c1")
-    shown.page.get_by_role("link", name="Its last events").click()
+    shown.page.get_by_role("link", name="Some of its last events").click()
     shown.sees("Only those with card: c1.")
     shown.sees("2 of 3")
     assert names(shown) == ["t3", "t1"]
@@ -115,14 +115,37 @@ def test_from_a_key_to_its_last_events(shown: Tab) -> None:
     assert shown.page.url == f"{shown.url}/#/live/payments"
 
 
+def test_of_more_events_than_are_taken_some_are_shown(shown: Tab, running: Server) -> None:
+    newest = "SELECT last(ts) AS newest FROM payments GROUP BY card OVER INFINITE"
+    assert running.post("/v1/streams/payments/metrics", {"sql": newest}).status_code == 201
+    look_up(shown, card="c1")
+    beside = shown.page.locator("[data-key=events]")
+    expect(beside).to_contain_text("The last one is of 2023-11-14 22:13:20", timeout=PATIENCE_MS)
+    expect(beside).to_contain_text("it has answered 3 events of the stream, and has taken each.")
+    batch = [payment(1_000 * number, card="c1" if number < 9 else "c2") for number in range(4, 104)]
+    assert running.post("/v1/streams/payments/events", batch).status_code == 200
+    taken = running.client.get("/v1/streams/payments/samples?limit=1").json()
+    assert taken["answered"] == 103 > taken["last"]
+    name, last = taken["front_end"]["name"], taken["last"]
+    some = f"Since {name} started, it has answered 103 events of the stream, and has taken {last} of them"
+    expect(beside).to_contain_text(f"{some}.", timeout=PATIENCE_MS)
+    expect(beside).to_contain_text("The last one is of 2023-11-14 22:13:28", timeout=PATIENCE_MS)
+    shown.page.get_by_role("link", name="Some of its last events").click()
+    shown.sees(f"{some}. At most 20 of a second are taken")
+    assert names(shown) == ["t3", "t1"]
+    # The key is one of two fields, of which no metric has the last time.
+    look_up(shown, card="c1", merchant="m1")
+    expect(beside).to_have_text(f"Some of its last events{some}.", timeout=PATIENCE_MS)
+
+
 def test_a_key_of_several_fields(shown: Tab, running: Server) -> None:
     running.score("payments", payment(4, card=None))
     look_up(shown, card="c1", merchant="m1")
-    shown.page.get_by_role("link", name="Its last events").click()
+    shown.page.get_by_role("link", name="Some of its last events").click()
     shown.sees("Only those with card: c1, merchant: m1.")
     assert names(shown) == ["t3", "t1"]
     look_up(shown, card=None)
-    shown.page.get_by_role("link", name="Its last events").click()
+    shown.page.get_by_role("link", name="Some of its last events").click()
     shown.sees("Only those with card: null.")
     assert names(shown) == ["t4"]
 
@@ -148,9 +171,9 @@ def test_a_masked_key_has_no_last_events(browser: Browser, tmp_path: Path) -> No
         running.define(STREAM)
         running.score("payments", payment(1))
         look_up(shown, card="c1", merchant="m1")
-        expect(shown.page.get_by_role("link", name="Its last events")).to_have_count(0)
+        expect(shown.page.get_by_role("link", name="Some of its last events")).to_have_count(0)
         look_up(shown, merchant="m1")
-        expect(shown.page.get_by_role("link", name="Its last events")).to_have_count(1)
+        expect(shown.page.get_by_role("link", name="Some of its last events")).to_have_count(1)
 
 
 def test_a_masked_time_is_not_shown_beside_the_values(browser: Browser, tmp_path: Path) -> None:

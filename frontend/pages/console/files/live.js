@@ -9,6 +9,7 @@ import { ALL, KINDS, addressOf, filterOf, liveOf, shows } from "./filter.js";
 import { counted, number, time } from "./format.js";
 import { Page } from "./page.js";
 import { choice, copyable, labelled, noStream, quiet, shown, table, when } from "./parts.js";
+import { taken } from "./taken.js";
 import { listed, special, truesOf } from "./value.js";
 
 const EVERY_MS = 2_000;
@@ -211,7 +212,7 @@ class Live extends Page {
         place > 0 && ", ",
         h("code", null, `${field}: ${value}`),
       ]),
-      `. They are those that ${name} still keeps, so there may have been others. `,
+      `. They are those that ${name} has taken and still keeps, so there may have been others. `,
       liveOf(this.rest[0], ALL, "Show all events"),
     );
   }
@@ -253,12 +254,15 @@ function namesOf(streams, who) {
   return [...new Set([...streams.map((each) => each.name), ...named.filter((each) => each !== "*")])];
 }
 
-function lead({ kept, front_end: { name } }, limit) {
+function lead(data, limit) {
+  const { kept, front_end: { name } } = data;
+  const some = taken(data);
   return h(
     "p",
     { class: "lead" },
-    `The last events that ${name} answered, at most ${number(Math.min(kept, limit))}, the newest first`,
+    `The last events that ${name} has taken, at most ${number(Math.min(kept, limit))}, the newest first`,
     kept > limit && ` (it keeps ${number(kept)})`,
+    some !== null && `. ${some}`,
     ". At most 20 of a second are taken, and as many again that are late, duplicate or refused. ",
     "Find and Show look at the events of this list alone.",
   );
