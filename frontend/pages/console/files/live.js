@@ -29,8 +29,10 @@ const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], [
 
 class Live extends Page {
   #events = [];
-  // With which front-end, masks and derived metrics these events came.
+  // What the last answer says beside its events.
   #source = null;
+  // What events need of it, and its JSON. Derived metrics may be many, so events that came with the same ones share it.
+  #shared = { text: "", source: null };
   // What was asked for: events with a number above this one; 0 for all.
   #last = 0;
   #answer = undefined;
@@ -143,11 +145,21 @@ class Live extends Page {
     }
     this.#answering.note(data.front_end, atMs);
     const { events, ...source } = data;
-    const fresh = events.map((event) => ({ ...event, key: `${from} ${event.number}`, source }));
+    const shared = this.#sharedOf(source);
+    const fresh = events.map((event) => ({ ...event, key: `${from} ${event.number}`, source: shared }));
     this.#events = (this.#last > 0 ? [...fresh, ...this.#events] : fresh).slice(0, this.#limit);
     this.#source = source;
     this.#last = data.last;
     this.samples.path = this.#path();
+  }
+
+  #sharedOf({ derived, masked, times, conditions }) {
+    const source = { derived, masked, times, conditions };
+    const text = JSON.stringify(source);
+    if (text !== this.#shared.text) {
+      this.#shared = { text, source };
+    }
+    return this.#shared.source;
   }
 
   #forget() {

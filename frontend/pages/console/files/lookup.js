@@ -79,7 +79,7 @@ class Lookup extends Page {
     this.#values?.stop();
     const path = `/v1/streams/${encodeURIComponent(this.rest[0])}/values`;
     const asked = { method: "POST", text: written(this.#question), read: parsed };
-    this.#values = new Poll(path, EVERY_MS, () => this.isConnected && this.draw(), asked);
+    this.#values = new Poll(path, EVERY_MS, () => this.redraw(), asked);
     this.#values.start();
   }
 
