@@ -1,9 +1,11 @@
 """From a key to its last events and back; which conditions hold; names and rows in a narrow window."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -38,6 +40,7 @@ sql = "DERIVE card_payments_10m >= 100 AS start_very_many, card_most > 1000.0 AS
 [[metrics]]
 sql = "DERIVE card_payments_10m >= 2 AS start_many, merchant_payments_1h + 1 AS next FROM payments"
 """
+NONE = "None of the events is like that."
 
 
 def payment(number: int, **more: Any) -> dict[str, Any]:
@@ -113,6 +116,45 @@ def test_from_a_key_to_its_last_events(shown: Tab) -> None:
     shown.page.get_by_role("link", name="Show all events").click()
     shown.sees("3 of 3")
     assert shown.page.url == f"{shown.url}/#/live/payments"
+
+
+def test_what_is_typed_stands_in_the_address_at_once(shown: Tab) -> None:
+    look_up(shown, card="c1")
+    shown.page.get_by_role("link", name="Some of its last events").click()
+    shown.sees("2 of 3")
+    find = shown.page.get_by_label("Find")
+    find.press_sequentially("T3")
+    shown.sees("1 of 3")
+    expect(find).to_be_focused()
+    filtered = json.loads(unquote(shown.page.url.partition("#/live/payments/")[2]))
+    assert filtered == {"fields": {"card": "c1"}, "text": "T3"}
+    # What was typed before is no place to go back to.
+    shown.page.go_back()
+    shown.sees('{"card": "c1"}')
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"crad": "c1"}, f"{NONE} The stream payments has no field crad; did you mean card?"),
+        (
+            {"card": "c1", "x": 1},
+            f"{NONE} The stream payments has no field x. It has tx_id, ts, card, merchant, card_country, amount.",
+        ),
+        ({"card": "C1"}, NONE),
+    ],
+)
+def test_a_field_that_the_stream_does_not_have(shown: Tab, fields: dict[str, Any], said: str) -> None:
+    shown.open(f"live/payments/{quote(json.dumps({'fields': fields}), safe='')}")
+    expect(shown.page.locator("[data-key=none]")).to_have_text(said, timeout=PATIENCE_MS)
+
+
+def test_a_masked_field_is_not_looked_for(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path, "payments.card") as running, tab(browser, running.service.url) as shown:
+        running.define(STREAM)
+        running.score("payments", payment(1))
+        shown.open(f"live/payments/{quote(json.dumps({'fields': {'card': 'c1'}}), safe='')}")
+        shown.sees(f"{NONE} card is masked: events are shown without it.")
 
 
 def test_of_more_events_than_are_taken_some_are_shown(shown: Tab, running: Server) -> None:
