@@ -66,7 +66,7 @@ class Ring:
         self.created = created
         self._limit, self._limit_bytes = limit, limit_bytes
         self._held: deque[Sample] = deque()
-        self._held_bytes = self._last = 0
+        self._held_bytes = self._last = self._answered = 0
         self._since_s = float("-inf")
         self._plain_left = self._marked_left = 0
         self._lock = threading.Lock()
@@ -77,6 +77,7 @@ class Ring:
         answers: the replies and problems of the batch; None for an event without a reply.
         """
         with self._lock:
+            self._answered += len(answers)
             if now_s - self._since_s >= 1:
                 self._since_s = now_s
                 self._plain_left = self._marked_left = PER_SECOND_MAX
@@ -109,6 +110,11 @@ class Ring:
     def last(self) -> int:
         """The number of the event that was put last; 0 before the first one."""
         return self._last
+
+    @property
+    def answered(self) -> int:
+        """How many events there were to choose from."""
+        return self._answered
 
     def newest(self, limit: int, after: int) -> list[Sample]:
         """Return the newest events, at most `limit`, the newest first: those with a number above `after`."""

@@ -177,20 +177,21 @@ class Samples:
         entry = self.entries().get(stream)
         return entry if entry is not None and entry.created == created else None
 
-    def shown(self, entry: StreamEntry, limit: int, after: int) -> tuple[int, list[dict[str, Any]]]:
-        """Return (the number of the last event, the newest events of a stream) for people, as JSON can have them.
+    def shown(self, entry: StreamEntry, limit: int, after: int) -> tuple[int, int, list[dict[str, Any]]]:
+        """Return (how many events were answered, the number of the last one that was taken, the newest of these).
 
-        It may take some milliseconds.
+        The events are for people, as JSON can have them. It may take some milliseconds.
 
         limit, after: at most so many, those with a number above `after`.
         """
         ring = self._rings.get(entry.stream.name)
         if ring is None or ring.created != entry.created:
-            return 0, []
+            return 0, 0, []
         # Events that come meanwhile have greater numbers, and are in the next answer.
         last, found = ring.last, ring.newest(limit, after)
         found = [each for each in found if each.number <= last]
-        return last, shown(found, self.masks.of(entry), self._fields_of(entry))
+        # It is read after `last`, as events are counted before they are put.
+        return ring.answered, last, shown(found, self.masks.of(entry), self._fields_of(entry))
 
     def _fields_of(self, entry: StreamEntry) -> EventFields:
         found = self._fields.get(entry.stream.name)

@@ -43,11 +43,33 @@ def test_pages_by_their_links_and_addresses(browser: Browser, opened: Server) ->
             shown.check_layout()
         shown.page.go_back()
         shown.sees("Streams", "h1")
-        for place in ("nothing", "%", "streams/%E0%A4%A", "//", "constructor"):
+        for place in ("streams/%E0%A4%A", "//"):
             shown.open(place)
             shown.sees(re.compile("payments|no stream"))
         shown.page.get_by_role("link", name="Routes").click()
         expect(shown.page.locator("h1")).to_contain_text("Railgun 0")
+
+
+@pytest.mark.parametrize(
+    ("place", "title"),
+    [
+        *(("nothing", "Overview"), ("%", "Overview"), ("constructor", "Overview"), ("x" * 500, "Overview")),
+        *(("liev", "Live"), ("Streems/payments", "Streams")),
+    ],
+)
+def test_a_page_that_there_is_not(browser: Browser, opened: Server, place: str, title: str) -> None:
+    with tab(browser, opened.service.url, viewport={"width": 400, "height": 700}) as shown:
+        shown.open("changes")
+        shown.sees("payments")
+        shown.open(place)
+        shown.sees("There is no such page", "h1")
+        expect(shown.page.locator("h1")).to_be_focused()
+        assert shown.page.title() == "There is no such page · Railgun"
+        expect(shown.page.locator("nav [aria-current]")).to_have_count(0)
+        shown.check_layout()
+        shown.page.locator("main").get_by_role("link", name=title, exact=True).click()
+        shown.sees(title, "h1")
+        shown.sees("payments")
 
 
 def test_the_keyboard_alone(browser: Browser, opened: Server) -> None:

@@ -1,9 +1,11 @@
 """From a key to its last events and back; which conditions hold; names and rows in a narrow window."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -38,6 +40,7 @@ sql = "DERIVE card_payments_10m >= 100 AS start_very_many, card_most > 1000.0 AS
 [[metrics]]
 sql = "DERIVE card_payments_10m >= 2 AS start_many, merchant_payments_1h + 1 AS next FROM payments"
 """
+NONE = "None of the events is like that."
 
 
 def payment(number: int, **more: Any) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def test_a_condition_that_is_not_known_is_counted_and_named(shown: Tab) -> None:
 
 def test_from_a_key_to_its_last_events(shown: Tab) -> None:
     look_up(shown, card="c1")
-    shown.page.get_by_role("link", name="Its last events").click()
+    shown.page.get_by_role("link", name="Some of its last events").click()
     shown.sees("Only those with card: c1.")
     shown.sees("2 of 3")
     assert names(shown) == ["t3", "t1"]
@@ -115,14 +118,76 @@ def test_from_a_key_to_its_last_events(shown: Tab) -> None:
     assert shown.page.url == f"{shown.url}/#/live/payments"
 
 
+def test_what_is_typed_stands_in_the_address_at_once(shown: Tab) -> None:
+    look_up(shown, card="c1")
+    shown.page.get_by_role("link", name="Some of its last events").click()
+    shown.sees("2 of 3")
+    find = shown.page.get_by_label("Find")
+    find.press_sequentially("T3")
+    shown.sees("1 of 3")
+    expect(find).to_be_focused()
+    filtered = json.loads(unquote(shown.page.url.partition("#/live/payments/")[2]))
+    assert filtered == {"fields": {"card": "c1"}, "text": "T3"}
+    # What was typed before is no place to go back to.
+    shown.page.go_back()
+    shown.sees('{"card": "c1"}')
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"crad": "c1"}, f"{NONE} The stream payments has no field crad; did you mean card?"),
+        (
+            {"card": "c1", "x": 1},
+            f"{NONE} The stream payments has no field x. It has tx_id, ts, card, merchant, card_country, amount.",
+        ),
+        ({"card": "C1"}, NONE),
+    ],
+)
+def test_a_field_that_the_stream_does_not_have(shown: Tab, fields: dict[str, Any], said: str) -> None:
+    shown.open(f"live/payments/{quote(json.dumps({'fields': fields}), safe='')}")
+    expect(shown.page.locator("[data-key=none]")).to_have_text(said, timeout=PATIENCE_MS)
+
+
+def test_a_masked_field_is_not_looked_for(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path, "payments.card") as running, tab(browser, running.service.url) as shown:
+        running.define(STREAM)
+        running.score("payments", payment(1))
+        shown.open(f"live/payments/{quote(json.dumps({'fields': {'card': 'c1'}}), safe='')}")
+        shown.sees(f"{NONE} card is masked: events are shown without it.")
+
+
+def test_of_more_events_than_are_taken_some_are_shown(shown: Tab, running: Server) -> None:
+    newest = "SELECT last(ts) AS newest FROM payments GROUP BY card OVER INFINITE"
+    assert running.post("/v1/streams/payments/metrics", {"sql": newest}).status_code == 201
+    look_up(shown, card="c1")
+    beside = shown.page.locator("[data-key=events]")
+    expect(beside).to_contain_text("The last one is of 2023-11-14 22:13:20", timeout=PATIENCE_MS)
+    expect(beside).to_contain_text("it has answered 3 events of the stream, and has taken each.")
+    batch = [payment(1_000 * number, card="c1" if number < 9 else "c2") for number in range(4, 104)]
+    assert running.post("/v1/streams/payments/events", batch).status_code == 200
+    taken = running.client.get("/v1/streams/payments/samples?limit=1").json()
+    assert taken["answered"] == 103 > taken["last"]
+    name, last = taken["front_end"]["name"], taken["last"]
+    some = f"Since {name} started, it has answered 103 events of the stream, and has taken {last} of them"
+    expect(beside).to_contain_text(f"{some}.", timeout=PATIENCE_MS)
+    expect(beside).to_contain_text("The last one is of 2023-11-14 22:13:28", timeout=PATIENCE_MS)
+    shown.page.get_by_role("link", name="Some of its last events").click()
+    shown.sees(f"{some}. At most 20 of a second are taken")
+    assert names(shown) == ["t3", "t1"]
+    # The key is one of two fields, of which no metric has the last time.
+    look_up(shown, card="c1", merchant="m1")
+    expect(beside).to_have_text(f"Some of its last events{some}.", timeout=PATIENCE_MS)
+
+
 def test_a_key_of_several_fields(shown: Tab, running: Server) -> None:
     running.score("payments", payment(4, card=None))
     look_up(shown, card="c1", merchant="m1")
-    shown.page.get_by_role("link", name="Its last events").click()
+    shown.page.get_by_role("link", name="Some of its last events").click()
     shown.sees("Only those with card: c1, merchant: m1.")
     assert names(shown) == ["t3", "t1"]
     look_up(shown, card=None)
-    shown.page.get_by_role("link", name="Its last events").click()
+    shown.page.get_by_role("link", name="Some of its last events").click()
     shown.sees("Only those with card: null.")
     assert names(shown) == ["t4"]
 
@@ -148,9 +213,9 @@ def test_a_masked_key_has_no_last_events(browser: Browser, tmp_path: Path) -> No
         running.define(STREAM)
         running.score("payments", payment(1))
         look_up(shown, card="c1", merchant="m1")
-        expect(shown.page.get_by_role("link", name="Its last events")).to_have_count(0)
+        expect(shown.page.get_by_role("link", name="Some of its last events")).to_have_count(0)
         look_up(shown, merchant="m1")
-        expect(shown.page.get_by_role("link", name="Its last events")).to_have_count(1)
+        expect(shown.page.get_by_role("link", name="Some of its last events")).to_have_count(1)
 
 
 def test_a_masked_time_is_not_shown_beside_the_values(browser: Browser, tmp_path: Path) -> None:

@@ -73,6 +73,21 @@ def test_metrics_are_found_by_name_and_by_sql(browser: Browser, opened: Server) 
             expect(shown.page.locator("console-plan svg g[class=metric]")).to_have_count(len(names))
 
 
+def test_what_is_looked_for_stands_in_the_address_at_once(browser: Browser, opened: Server) -> None:
+    with tab(browser, opened.service.url) as shown:
+        shown.open("streams")
+        shown.page.get_by_role("link", name="payments").click()
+        shown.sees("5 metrics")
+        shown.page.get_by_label("Find by name or SQL").press_sequentially("Sum(price) ")
+        shown.sees("1 of 5 metrics")
+        assert shown.page.url == f"{shown.url}/#/streams/payments/Sum(price)"
+        shown.page.reload()
+        shown.sees("1 of 5 metrics")
+        # What was typed before is no place to go back to.
+        shown.page.go_back()
+        shown.sees("Streams", "h1")
+
+
 def test_the_plan_is_a_picture_in_which_what_is_shared_stands_once(browser: Browser, opened: Server) -> None:
     with tab(browser, opened.service.url) as shown:
         opened.post(f"{PLACE}/metrics", {"sql": DERIVED})

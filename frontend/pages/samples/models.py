@@ -68,6 +68,10 @@ class LastEvents(BaseModel):
     last: int = Field(
         description="the number of the event that was kept last; 0 before the first one. It begins anew with the stream"
     )
+    answered: int = Field(
+        description="how many events of the stream this front-end has answered since it started; of them it has kept "
+        "as many as `last` says"
+    )
     masked: Masked
     derived: dict[str, Derived] = Field(description="the derived metrics by name")
     times: list[str] = Field(description="the fields and metrics whose values are times, in milliseconds")

@@ -69,12 +69,13 @@ def _asked(query: bytes) -> tuple[int, int]:
 def _answer(
     kept: Samples, entry: StreamEntry, limit: int, after: int, front_end: Mapping[str, Any]
 ) -> Response:
-    mask, (last, events) = kept.masks.of(entry), kept.shown(entry, limit, after)
+    mask, (answered, last, events) = kept.masks.of(entry), kept.shown(entry, limit, after)
     body = {
         "front_end": front_end,
         "as_of_ms": time.time_ns() // 1_000_000,
         "kept": kept.limit,
         "last": last,
+        "answered": answered,
         "masked": {
             "fields": sorted(mask.fields),
             "metrics": sorted(mask.metrics),

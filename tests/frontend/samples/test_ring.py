@@ -76,6 +76,14 @@ def test_of_a_batch_it_takes_the_last_ones(answers: list[Any], rows: list[int]) 
     assert Ring(1, 100, 1 << 20).choose(answers, 1.0) == rows
 
 
+def test_it_counts_all_that_it_could_choose_from() -> None:
+    ring = Ring(1, 100, 1 << 20)
+    assert ring.answered == 0
+    for count in (1, 500, 0, 3):
+        ring.choose([PLAIN] * count, 1.0)
+    assert ring.answered == 504
+
+
 def test_samples_are_small() -> None:
     """An event costs little more than its texts, so the overhead that is counted covers the object."""
     assert sample(0).held_bytes == OVERHEAD_BYTES

@@ -11,6 +11,7 @@ import pytest
 import railgun
 from frontend.pages.samples import models
 from frontend.samples import values
+from frontend.samples.ring import PER_SECOND_MAX
 from frontend.samples.samples import SHOWN_TEXT_BYTES_MAX, TEXT_BYTES_MAX
 from railgun.config.settings import ConsoleSettings
 from tests.frontend.serving import Server, load_kernels, server, until
@@ -132,6 +133,17 @@ def test_only_newer_ones_and_no_more_than_wanted(running: Server) -> None:
     assert [each["number"] for each in events(running, "?limit=2")] == [6, 5]
     assert [each["number"] for each in events(running, "?after=4")] == [6, 5]
     assert events(running, "?after=6&limit=5") == []
+
+
+def test_it_says_how_many_events_were_taken_of_how_many(running: Server) -> None:
+    running.define(STREAM)
+    assert (samples(running)["answered"], samples(running)["last"]) == (0, 0)
+    running.post(f"{FOLDER}/events", [event(number) for number in range(60)])
+    assert running.post(f"{FOLDER}/events?reply=none", event(60)).status_code == 202
+    found = samples(running, "?limit=1")
+    assert found["answered"] == 61
+    # Of each second, the last ones.
+    assert PER_SECOND_MAX <= found["last"] <= PER_SECOND_MAX + 1
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ class Cluster extends Page {
         figures(numbers(cluster)),
         section("nodes", "Nodes", this.#nodes(cluster)),
         moving(cluster),
-        section("lately", "Lately", lately(cluster.lately)),
+        // An older front-end notes nothing.
+        cluster.lately && section("lately", "Lately", lately(cluster.lately)),
         section("tasks", "Tasks", this.copies.content(cluster)),
       ]),
     ];

@@ -26,8 +26,8 @@ export function lately(noted) {
   ];
 }
 
-/** From when to when it was looked. */
-function looked({ since_ms, looked_ms, overdue, entries }) {
+/** From when to when it was looked. An older front-end does not say when it looked last. */
+function looked({ since_ms, looked_ms = null, overdue, entries }) {
   if (overdue) {
     const last = when(looked_ms ?? since_ms);
     return h("p", { class: "off" }, "Not looked since ", last, ": what has happened after that is not known.");

@@ -7,8 +7,10 @@ import { cameBy, nameOf, one } from "./event.js";
 import { Digits, parsed } from "./exact.js";
 import { ALL, KINDS, addressOf, filterOf, liveOf, shows } from "./filter.js";
 import { counted, number, time } from "./format.js";
+import { near } from "./near.js";
 import { Page } from "./page.js";
 import { choice, copyable, labelled, noStream, quiet, shown, table, when } from "./parts.js";
+import { taken } from "./taken.js";
 import { listed, special, truesOf } from "./value.js";
 
 const EVERY_MS = 2_000;
@@ -22,14 +24,17 @@ const SHORT_MAX = 140;
 const VALUE_MAX = 40;
 const LINE_MAX = 400;
 const TRUES_MAX = 5;
+const NAMES_MAX = 20;
 const ANOTHER = "Each keeps events of its own, so those here are the new one's alone.";
 const NO_FILTER = "The address has no filter that can be read, so all events are shown.";
 const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], ["Answer", "answer"], ["Came", "name"]];
 
 class Live extends Page {
   #events = [];
-  // With which front-end, masks and derived metrics these events came.
+  // What the last answer says beside its events.
   #source = null;
+  // What events need of it, and its JSON. Derived metrics may be many, so events that came with the same ones share it.
+  #shared = { text: "", source: null };
   // What was asked for: events with a number above this one; 0 for all.
   #last = 0;
   #answer = undefined;
@@ -49,18 +54,21 @@ class Live extends Page {
     this.#readFilter(filter);
     this.samples = this.poll(this.#path(), EVERY_MS, { read });
     if (mayWith(this.who, "read", name)) {
+      const place = `/v1/streams/${encodeURIComponent(name)}`;
       // They say which fields are keys that can be looked up.
-      this.metrics = this.poll(`/v1/streams/${encodeURIComponent(name)}/metrics`, METRICS_MS);
+      this.metrics = this.poll(`${place}/metrics`, METRICS_MS);
+      // It says which fields can be looked for.
+      this.stream = this.#hasFields ? this.poll(place, METRICS_MS) : undefined;
     }
     this.addEventListener("click", (event) => this.#clicked(event.target.closest("[data-action]")));
     this.addEventListener("input", () => {
       const [text, kind] = ["#find", "#kind"].map((each) => this.querySelector(each).value);
       this.#filter = { ...this.#filter, text, kind };
-      // What is typed stands in the address then.
+      // What is typed stands in the address from now on. It is replaced, so that Back leaves the page.
       this.#isUnread = false;
       this.draw();
+      history.replaceState(null, "", addressOf(name, this.#filter));
     });
-    this.addEventListener("change", () => history.replaceState(null, "", addressOf(name, this.#filter)));
   }
 
   #readFilter(text) {
@@ -142,11 +150,21 @@ class Live extends Page {
     }
     this.#answering.note(data.front_end, atMs);
     const { events, ...source } = data;
-    const fresh = events.map((event) => ({ ...event, key: `${from} ${event.number}`, source }));
+    const shared = this.#sharedOf(source);
+    const fresh = events.map((event) => ({ ...event, key: `${from} ${event.number}`, source: shared }));
     this.#events = (this.#last > 0 ? [...fresh, ...this.#events] : fresh).slice(0, this.#limit);
     this.#source = source;
     this.#last = data.last;
     this.samples.path = this.#path();
+  }
+
+  #sharedOf({ derived, masked, times, conditions }) {
+    const source = { derived, masked, times, conditions };
+    const text = JSON.stringify(source);
+    if (text !== this.#shared.text) {
+      this.#shared = { text, source };
+    }
+    return this.#shared.source;
   }
 
   #forget() {
@@ -197,8 +215,21 @@ class Live extends Page {
       this.#open && one(this.#open, this.rest[0], this.metrics?.data?.metrics ?? []),
       found.length
         ? table("Last events", COLUMNS, rows, "stacked")
-        : h("p", { class: "note" }, this.#events.length ? "None of the events is like that." : nothing(data)),
+        : h("p", { class: "note", "data-key": "none" }, this.#events.length ? this.#none(data) : nothing(data)),
     ].filter(Boolean);
+  }
+
+  /** Why no event is shown: one has a field of that name only if the stream has it and does not mask it. */
+  #none({ masked }) {
+    const names = Object.keys(this.#filter.fields);
+    const known = Object.keys(this.stream?.data?.fields ?? {});
+    const unknown = known.length ? names.filter((name) => !known.includes(name)) : [];
+    const hidden = names.filter((name) => masked.fields.includes(name));
+    return [
+      "None of the events is like that.",
+      unknown.map((name) => [" ", unknownField(this.rest[0], name, known)]),
+      hidden.map((name) => [" ", h("code", null, name), " is masked: events are shown without it."]),
+    ];
   }
 
   /** Which fields the events that are shown have, and what that leaves out. */
@@ -211,7 +242,7 @@ class Live extends Page {
         place > 0 && ", ",
         h("code", null, `${field}: ${value}`),
       ]),
-      `. They are those that ${name} still keeps, so there may have been others. `,
+      `. They are those that ${name} has taken and still keeps, so there may have been others. `,
       liveOf(this.rest[0], ALL, "Show all events"),
     );
   }
@@ -253,12 +284,15 @@ function namesOf(streams, who) {
   return [...new Set([...streams.map((each) => each.name), ...named.filter((each) => each !== "*")])];
 }
 
-function lead({ kept, front_end: { name } }, limit) {
+function lead(data, limit) {
+  const { kept, front_end: { name } } = data;
+  const some = taken(data);
   return h(
     "p",
     { class: "lead" },
-    `The last events that ${name} answered, at most ${number(Math.min(kept, limit))}, the newest first`,
+    `The last events that ${name} has taken, at most ${number(Math.min(kept, limit))}, the newest first`,
     kept > limit && ` (it keeps ${number(kept)})`,
+    some !== null && `. ${some}`,
     ". At most 20 of a second are taken, and as many again that are late, duplicate or refused. ",
     "Find and Show look at the events of this list alone.",
   );
@@ -271,6 +305,16 @@ function masks({ fields, metrics }) {
 
 function nothing({ front_end: { started_ms: started } }) {
   return `It has answered no event of this stream since it started, ${time(started)?.local ?? ""}.`;
+}
+
+/** Says that a stream has no such field, and which ones may have been meant; where none is near, which ones it has. */
+function unknownField(stream, name, known) {
+  const meant = near(name, known);
+  return [
+    `The stream ${stream} has no field `,
+    h("code", null, name),
+    ...(meant.length ? ["; did you mean ", listed(meant, NAMES_MAX), "?"] : [". It has ", listed(known, NAMES_MAX), "."]),
+  ];
 }
 
 /** How to have events kept. */

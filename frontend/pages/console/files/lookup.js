@@ -5,9 +5,10 @@ import { Digits, parsed, written } from "./exact.js";
 import { liveOf } from "./filter.js";
 import { number, share } from "./format.js";
 import { Page } from "./page.js";
-import { choice, copyable, labelled, lacking, named, noStream, shown, standing, table, when } from "./parts.js";
+import { choice, copyable, labelled, lacking, named, noStream, quiet, shown, standing, table, when } from "./parts.js";
 import { Poll } from "./poll.js";
 import { addressOf, curlOf, lookUp, pythonOf, questionOf, valueOf } from "./question.js";
+import { taken } from "./taken.js";
 import { isUnknown, untold } from "./untold.js";
 import { conditions, special } from "./value.js";
 
@@ -19,6 +20,7 @@ const UNKNOWN =
 // A longer text scrolls by itself.
 const LONG = 200;
 const NO_QUESTION = "The address has no question that can be read. Type one.";
+const NEWEST = / FROM \S+ GROUP BY [^()]+ OVER INFINITE(?: EXCLUDE CURRENT)?$/;
 const VALUES = [["Metric", "name"], ["Value", "value"], ["Note"], ["SQL", "sql"]];
 
 class Lookup extends Page {
@@ -77,7 +79,7 @@ class Lookup extends Page {
     this.#values?.stop();
     const path = `/v1/streams/${encodeURIComponent(this.rest[0])}/values`;
     const asked = { method: "POST", text: written(this.#question), read: parsed };
-    this.#values = new Poll(path, EVERY_MS, () => this.isConnected && this.draw(), asked);
+    this.#values = new Poll(path, EVERY_MS, () => this.redraw(), asked);
     this.#values.start();
   }
 
@@ -257,7 +259,7 @@ class Lookup extends Page {
     const known = new Map(this.metrics.data.metrics.map((each) => [each.name, each]));
     const text = this.querySelector("#find")?.value.trim().toLowerCase() ?? "";
     const wanted = ([name]) => `${name} ${known.get(name)?.sql}`.toLowerCase().includes(text);
-    const { masked: { fields, metrics: covered }, times, conditions: names, derived } = this.masks.data;
+    const { masked: { metrics: covered }, times, conditions: names, derived } = this.masks.data;
     const masked = new Set(covered);
     const all = Object.entries(found.metrics).filter(([name]) => !masked.has(name));
     const hidden = Object.keys(found.metrics).filter((name) => masked.has(name));
@@ -273,7 +275,7 @@ class Lookup extends Page {
     ]);
     return [
       h("p", { class: "key" }, h("code", { tabindex: 0 }, written(found.key))),
-      lastEvents(this.rest[0], found.key, fields),
+      lastEvents(this.rest[0], found.key, this.masks.data, newestOf(found.key, all, known, this.stream.data.time)),
       isUnknown(found, known, masked) && h("p", { class: "note", "data-key": "unknown" }, UNKNOWN),
       conditions(Object.fromEntries(all), names),
       h(
@@ -306,11 +308,38 @@ function typing(attributes, isText, value) {
   return made;
 }
 
-/** A link to the last events of a key. One with a masked field has none: events are shown without it. */
-function lastEvents(stream, key, masked) {
+/**
+ * A link to those last events of a key that a front-end has taken, and when the very last one was. A key with a masked
+ * field has none: events are shown without it.
+ *
+ * data: what is known of the stream's last events.  newestMs: the time of the key's last event; null if it is not known.
+ */
+function lastEvents(stream, key, data, newestMs) {
   const names = Object.keys(key);
-  const isTold = names.length > 0 && !names.some((name) => masked.includes(name));
-  return isTold && h("p", { class: "links" }, liveOf(stream, { fields: key }, "Its last events"));
+  const isTold = names.length > 0 && !names.some((name) => data.masked.fields.includes(name));
+  const some = taken(data);
+  return (
+    isTold &&
+    h(
+      "p",
+      { class: "links", "data-key": "events" },
+      liveOf(stream, { fields: key }, "Some of its last events"),
+      newestMs !== null && h("span", null, "The last one is of ", when(newestMs)),
+      some !== null && quiet(`${some}.`),
+    )
+  );
+}
+
+/** The time of a key's last event, where a metric of just this key has it: `last` of the stream's time, of all events. */
+function newestOf(key, values, known, time) {
+  const size = Object.keys(key).length;
+  const [, value] =
+    values.find(([name]) => known.get(name)?.key?.length === size && isNewest(known.get(name).sql, time)) ?? [];
+  return value instanceof Digits ? Number(value.text) : null;
+}
+
+function isNewest(sql, time) {
+  return sql.startsWith(`SELECT last(${time}) AS `) && NEWEST.test(sql);
 }
 
 function valueShown(value, isTime) {

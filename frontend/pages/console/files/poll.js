@@ -65,9 +65,18 @@ export class Poll {
         if (signal.aborted) {
           return;
         }
-        this.#changed();
+        this.#tell();
       }
       await (signal.aborted || this.#isWanted || this.#wait());
+    }
+  }
+
+  /** Tells of a change. What goes wrong there does not end the asking. */
+  #tell() {
+    try {
+      this.#changed();
+    } catch (error) {
+      console.error(error);
     }
   }
 
@@ -75,7 +84,7 @@ export class Poll {
     const begunMs = Date.now();
     const late = setTimeout(() => {
       this.sinceMs = begunMs;
-      this.#changed();
+      this.#tell();
     }, PATIENCE_MS);
     try {
       this.data = await ask(this.#path, { ...this.#asked, signal });

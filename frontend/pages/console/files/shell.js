@@ -2,7 +2,8 @@
 
 import { DisconnectedError, ask, connection, isToken, session, setToken, token } from "./api.js";
 import { h, update, visible } from "./dom.js";
-import { time } from "./format.js";
+import { shortened, time } from "./format.js";
+import { near } from "./near.js";
 import { copy, problem, sentence } from "./parts.js";
 import "./changes.js";
 import "./cluster.js";
@@ -25,6 +26,8 @@ const PAGES = {
   changes: { title: "Changes", element: "page-changes" },
 };
 const FIRST = "overview";
+const NO_PAGE = "There is no such page";
+const NAME_MAX = 100;
 
 class Shell extends HTMLElement {
   #who = null;
@@ -150,22 +153,25 @@ class Shell extends HTMLElement {
     }
     closeDialogs();
     const [name, rest] = this.#place();
-    const { title, element, one } = PAGES[name];
-    document.title = `${visible(rest[0] ?? title)} · Railgun`;
+    const known = Object.hasOwn(PAGES, name) ? PAGES[name] : null;
+    document.title = `${visible(known === null ? NO_PAGE : (rest[0] ?? known.title))} · Railgun`;
     this.#drawBar();
-    const page = document.createElement(one && rest.length ? one : element);
-    Object.assign(page, { who: this.#who, rest });
-    this.#main.replaceChildren(page);
+    this.#main.replaceChildren(...(known === null ? noPage(name) : [this.#page(known, rest)]));
     if (moves) {
       scrollTo(0, 0);
-      (page.querySelector("h1") ?? this.#main).focus();
+      (this.#main.querySelector("h1") ?? this.#main).focus();
     }
   }
 
-  /** The name of the page in the address, and what follows it. */
+  #page({ element, one }, rest) {
+    const page = document.createElement(one && rest.length ? one : element);
+    return Object.assign(page, { who: this.#who, rest });
+  }
+
+  /** The name in the address of a page, which there may not be, and what follows it. */
   #place() {
     const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
-    return Object.hasOwn(PAGES, name) ? [name, rest.filter(Boolean)] : [FIRST, []];
+    return name === "" ? [FIRST, []] : [name, rest.filter(Boolean)];
   }
 
   #drawBar() {
@@ -214,6 +220,23 @@ class Shell extends HTMLElement {
     ]);
     this.classList.toggle("disconnected", isGone);
   }
+}
+
+/** What stands in place of a page that there is not. */
+function noPage(name) {
+  const [meant = FIRST] = near(name, Object.keys(PAGES));
+  return [
+    h("h1", { tabindex: -1 }, NO_PAGE),
+    h(
+      "p",
+      { class: "note" },
+      "The console has no page ",
+      h("code", null, shortened(name, NAME_MAX)),
+      ". Go to ",
+      h("a", { href: `#/${meant}` }, PAGES[meant].title),
+      ", or to one of those above.",
+    ),
+  ];
 }
 
 function closeDialogs() {

@@ -43,8 +43,11 @@ class Stream extends Page {
     Object.assign(this.#answered, { stream: name }).dataset.key = "answered";
     this.addEventListener("input", (event) => {
       if (event.target.id === "find") {
-        this.#text = event.target.value.trim().toLowerCase();
+        const text = event.target.value.trim();
+        this.#text = text.toLowerCase();
         this.draw();
+        // The link finds the same. It is replaced, so that Back leaves the page.
+        history.replaceState(null, "", `#/streams/${[name, text].filter(Boolean).map(encodeURIComponent).join("/")}`);
       }
     });
     this.addEventListener("click", (event) => {

@@ -28,9 +28,9 @@ export function truesOf(metrics) {
 /**
  * Which conditions are true, and which are not known. Thresholds are conditions: metrics that are true or false.
  *
- * metrics: the values by name.  names: of all conditions of the stream.
+ * metrics: the values by name.  names: of all conditions of the stream; an older front-end does not say them.
  */
-export function conditions(metrics, names) {
+export function conditions(metrics, names = []) {
   const there = names.filter((name) => Object.hasOwn(metrics, name));
   const [trues, unknown] = [true, null].map((value) => there.filter((name) => metrics[name] === value));
   const none = `Of ${counted(there.length, "true-or-false metric")} none is true.`;
