@@ -7,7 +7,10 @@ from xml.sax.saxutils import escape
 
 WIDTH, CHART_HEIGHT = 760, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 200, 44, 52
-_COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7c3aed", "#b91c1c", "#475569")
+_COLOURS = (
+    *("#0b6e99", "#c2410c", "#4d7c0f", "#7c3aed", "#b91c1c", "#475569"),
+    *("#0f766e", "#a16207", "#be185d"),
+)
 _TICKS = (1, 2, 5)
 
 
