@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
-WIDTH, CHART_HEIGHT = 760, 340
+from bench.svg import WIDTH, document, text
+
+CHART_HEIGHT = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 200, 44, 52
 _COLOURS = (
     *("#0b6e99", "#c2410c", "#4d7c0f", "#7c3aed", "#b91c1c", "#475569"),
@@ -36,15 +37,10 @@ class Chart:
 
 def drawn(charts: Sequence[Chart], note: str) -> str:
     """Return charts below each other as one SVG document, a note under them."""
-    height = CHART_HEIGHT * len(charts) + 28
-    pieces = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" font-family="sans-serif">',
-        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-    ]
+    pieces = []
     for place, chart in enumerate(charts):
         pieces += [f'<g transform="translate(0 {place * CHART_HEIGHT})">', *_chart(chart), "</g>"]
-    pieces += [_text(16, height - 10, note, size=10), "</svg>"]
-    return "\n".join(pieces) + "\n"
+    return document(pieces, CHART_HEIGHT * len(charts) + 28, note)
 
 
 class _Axis:
@@ -66,9 +62,9 @@ class _Axis:
 
 def _chart(chart: Chart) -> list[str]:
     points = [point for line in chart.lines for point in line.points]
-    pieces = [_text(_LEFT, 24, chart.title, size=14)]
+    pieces = [text(_LEFT, 24, chart.title, size=14)]
     if not points:
-        return [*pieces, _text(_LEFT, 60, "not measured")]
+        return [*pieces, text(_LEFT, 60, "not measured")]
     right, low = WIDTH - _RIGHT, CHART_HEIGHT - _BOTTOM
     x_axis = _Axis([x for x, _ in points], _LEFT, right)
     y_axis = _Axis([y for _, y in points], low, _TOP)
@@ -77,14 +73,14 @@ def _chart(chart: Chart) -> list[str]:
         at = y_axis.at(y)
         pieces += [
             f'<path d="M{_LEFT} {at:.1f}H{right}" stroke="#e2e8f0"/>',
-            _text(_LEFT - 6, at + 4, f"{y:,g}", anchor="end"),
+            text(_LEFT - 6, at + 4, f"{y:,g}", anchor="end"),
         ]
     for x in sorted({x for x, _ in points}):
         name = (chart.x_names or {}).get(x, f"{x:,g}")
-        pieces += [_text(x_axis.at(x), low + 18, name, anchor="middle")]
+        pieces += [text(x_axis.at(x), low + 18, name, anchor="middle")]
     pieces += [
-        _text((_LEFT + right) / 2, low + 38, chart.x_title, anchor="middle"),
-        _text(16, _TOP - 8, chart.y_title),
+        text((_LEFT + right) / 2, low + 38, chart.x_title, anchor="middle"),
+        text(16, _TOP - 8, chart.y_title),
     ]
     for place, line in enumerate(chart.lines):
         pieces += _line(line, _COLOURS[place % len(_COLOURS)], x_axis, y_axis, _TOP + 18 * place)
@@ -102,12 +98,5 @@ def _line(line: Line, colour: str, x_axis: _Axis, y_axis: _Axis, legend_y: float
         f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>',
         *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places),
         f'<path d="M{left} {legend_y}h22" stroke="{colour}" stroke-width="2"{dashes}/>',
-        _text(left + 28, legend_y + 4, line.label),
+        text(left + 28, legend_y + 4, line.label),
     ]
-
-
-def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="#0f172a">'
-        f"{escape(text)}</text>"
-    )

@@ -11,6 +11,8 @@ OURS = ("railgun_unit", "railgun_engine")
 """This engine, which is measured beside every peer: one task alone, and as a library with JSON in and out."""
 OURS_ON_BROKER = ("railgun_topics",)
 """This engine from topic to topic, which is measured beside every peer on a broker instead."""
+WITHOUT_JSON = OURS[:1]
+"""What reads and writes no JSON, and so is not in a table of those that do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,8 @@ class Peer:
     module, arguments: `python -m module arguments TASK` is its process.  package: that it needs, if any.  batch: it
     processes the whole file each time.  missing: returns why it cannot run here, or None.
 
-    on_broker: reads and writes topics.  answers_each_window: has a record for each window of an event there, not one.
-    pinned_version: where it is not a package's.
+    recovers: goes on after a crash with what it held.  on_broker: reads and writes topics.  answers_each_window: has a
+    record for each window of an event there, not one.  pinned_version: where it is not a package's.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Peer:
     package: str | None = None
     batch: bool = False
     missing: Callable[[], str | None] = lambda: None
+    recovers: bool = False
     on_broker: bool = False
     answers_each_window: bool = False
     pinned_version: str = ""
@@ -46,7 +49,9 @@ def _packaged(name: str, module: str, package: str) -> Peer:
 
 def _flink(name: str, program: str, backend: str, setup: str) -> Peer:
     arguments, package = (program, backend, setup), flink_program.PACKAGE
-    return Peer(name, "bench.peers.flink_program", arguments, package, missing=flink_program.missing)
+    return Peer(
+        name, "bench.peers.flink_program", arguments, package, missing=flink_program.missing, recovers=True
+    )
 
 
 def _on_broker(name: str, **how: Any) -> Peer:
@@ -59,6 +64,7 @@ def _streams(name: str, setup: str) -> Peer:
         "bench.peers.kafka_streams",
         (setup,),
         missing=kafka_streams.missing,
+        recovers=True,
         on_broker=True,
         answers_each_window=True,
         pinned_version=jars.STREAMS_VERSION,
@@ -68,7 +74,7 @@ def _streams(name: str, setup: str) -> Peer:
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        *(Peer(name, f"bench.peers.{name}") for name in OURS),
+        *(Peer(name, f"bench.peers.{name}", recovers=True) for name in OURS),
         Peer("dict_deque", "bench.peers.dict_deque"),
         _packaged("duckdb_batch", "bench.peers.duckdb_batch", "duckdb"),
         _packaged("polars_batch", "bench.peers.polars_batch", "polars"),
@@ -79,7 +85,7 @@ PEERS: dict[str, Peer] = {
         _flink("flink_datastream_heap", "KeyedSums", "hashmap", "vanilla"),
         _flink("flink_datastream_rocksdb", "KeyedSums", "rocksdb", "vanilla"),
         _flink("flink_datastream_rocksdb_tuned", "KeyedSums", "rocksdb", "tuned_timers"),
-        *(_on_broker(name) for name in OURS_ON_BROKER),
+        *(_on_broker(name, recovers=True) for name in OURS_ON_BROKER),
         _on_broker("consumer_deque"),
         _streams("kafka_streams", "vanilla"),
         _streams("kafka_streams_tuned", "tuned"),
@@ -87,6 +93,7 @@ PEERS: dict[str, Peer] = {
             "quix_sliding",
             package="quixstreams",
             missing=lambda: lacking("quixstreams"),
+            recovers=True,
             answers_each_window=True,
         ),
     )

@@ -9,6 +9,7 @@ from bench.keeping import Figures, Keeping
 from bench.kept_results import known
 from bench.peers.catalog import Peer
 from bench.peers.measuring import WrongValuesError, boundary_shift_ms, disorder, measured
+from bench.peers.pacing import PACED, PART, paced
 from bench.peers.work import Work
 from bench.report import Report
 
@@ -35,11 +36,15 @@ class KeptRun:
         shifts_ms = {each.name: self._shift_ms(each) for each in peers}
         failed = []
         for work in works:
-            what = f"{peer.name}.{work.name}"
-            runs = self._report.runs
-            measuring = partial(measured, peers, work, runs, shifts_ms)
-            if not self._keeping.attempt(what, peer.version, measuring):
-                failed.append(what)
+            what, more = f"{peer.name}.{work.name}", (peers, work, self._report.runs, shifts_ms)
+            parts = {what: partial(measured, *more)}
+            if peer.on_broker and work.name in PACED:
+                parts[f"{what}.{PART}"] = partial(paced, *more)
+            failed += [
+                part
+                for part, measure in parts.items()
+                if not self._keeping.attempt(part, peer.version, measure)
+            ]
         self._report.figures |= self._kept.figures
         if failed:
             raise ChildFailedError(f"no figures of {', '.join(failed)}")

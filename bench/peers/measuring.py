@@ -11,6 +11,7 @@ import numpy as np
 
 from bench.children import ChildFailedError
 from bench.keeping import Figures, StoppedError, spread
+from bench.load.latencies import Latencies
 from bench.peers.catalog import Peer
 from bench.peers.events import (
     BOUNDARY_WINDOW_MS,
@@ -154,6 +155,14 @@ class WarmPeer:
         self._taken += taken.events
         return taken
 
+    def pace(self, rate_per_s: float) -> Latencies:
+        """Return the latencies of as many events as are measured, at a rate. Only of a peer on a broker."""
+        assert isinstance(self._running, RunningOnBroker)
+        latencies = Latencies()
+        latencies.record(self._running.pace(self._work.measured, rate_per_s))
+        self._taken += self._work.measured
+        return latencies
+
     def _too_slow(self) -> TooSlowError:
         found, warmed = _figures([self._warmed]), self._warmed
         why = f"{self._peer.name} filled its windows at {found['events_per_s']:,.0f} events/s: stopped after "
@@ -171,37 +180,59 @@ class WarmPeer:
         return compared(exact, read_results(self._task.results, exact))
 
 
+@contextmanager
+def warm_peers(
+    peers: Sequence[Peer], work: Work, runs: int, shifts_ms: Mapping[str, int]
+) -> Iterator[dict[str, WarmPeer]]:
+    """Yield peers whose windows are full, by name. Raises TooSlowError of the first, ChildFailedError of the others."""
+    with ExitStack() as stack:
+        broker = stack.enter_context(broker_if(any(peer.on_broker for peer in peers)))
+        warm: dict[str, WarmPeer] = {}
+        for peer in peers:
+            try:
+                warm[peer.name] = stack.enter_context(
+                    WarmPeer(peer, work, runs, shifts_ms[peer.name], broker)
+                )
+            except TooSlowError as error:
+                if peer is not peers[0]:
+                    # That says nothing of the first.
+                    raise ChildFailedError(str(error)) from None
+                raise
+        yield warm
+
+
+def in_turn(warm: Mapping[str, WarmPeer], runs: int) -> Iterator[tuple[str, WarmPeer]]:
+    """Yield each peer in each run. Another one goes first each time."""
+    names = list(warm)
+    for run in range(runs):
+        first = run % len(names)
+        yield from ((each, warm[each]) for each in names[first:] + names[:first])
+
+
+def check_values(warm: Mapping[str, WarmPeer]) -> dict[str, Comparison]:
+    """End all peers, and return how their values compare. Raises WrongValuesError if some are wrong."""
+    found = {name: peer.comparison() for name, peer in warm.items()}
+    for name, comparison in found.items():
+        if comparison.right < comparison.events or not comparison.events:
+            raise WrongValuesError(f"{name}: {comparison}")
+    return found
+
+
 def measured(peers: Sequence[Peer], work: Work, runs: int, shifts_ms: Mapping[str, int]) -> Figures:
     """Measure peers in turn, and return the figures of the first, with its ratios to the others.
 
     shifts_ms: by name, as `boundary_shift_ms` has found them.  Raises ChildFailedError, WrongValuesError, TooSlowError.
     """
-    by_name = {peer.name: peer for peer in peers}
-    name, *others = names = list(by_name)
-    taken: dict[str, list[Taken]] = {each: [] for each in names}
-    with ExitStack() as stack:
-        broker = stack.enter_context(broker_if(any(peer.on_broker for peer in peers)))
-        warm: dict[str, WarmPeer] = {}
-        for each in names:
-            try:
-                warm[each] = stack.enter_context(WarmPeer(by_name[each], work, runs, shifts_ms[each], broker))
-            except TooSlowError as error:
-                if each != name:
-                    # That says nothing of the first.
-                    raise ChildFailedError(str(error)) from None
-                raise
-        for run in range(runs):
-            first = run % len(names)
-            for each in names[first:] + names[:first]:
-                taken[each].append(warm[each].measure())
-        found = {each: warm[each].comparison() for each in names}
-    for each, comparison in found.items():
-        if comparison.right < comparison.events or not comparison.events:
-            raise WrongValuesError(f"{each}: {comparison}")
+    name, *others = [peer.name for peer in peers]
+    taken: dict[str, list[Taken]] = {peer.name: [] for peer in peers}
+    with warm_peers(peers, work, runs, shifts_ms) as warm:
+        for each, peer in in_turn(warm, runs):
+            taken[each].append(peer.measure())
+        found = check_values(warm)[name]
     figures = _figures(taken[name]) | {
-        "compared_events": found[name].events,
-        "exact_share": found[name].exact / found[name].events,
-        "largest_error": found[name].largest_error,
+        "compared_events": found.events,
+        "exact_share": found.exact / found.events,
+        "largest_error": found.largest_error,
     }
     for other in others:
         pairs = list(zip(taken[name], taken[other], strict=True))

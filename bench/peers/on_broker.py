@@ -10,7 +10,9 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
+import numpy as np
 from confluent_kafka import Consumer, Producer, TopicPartition
+from numpy.typing import NDArray
 
 from bench.children import Child, ChildFailedError
 from bench.kafka import running_local_broker
@@ -24,6 +26,8 @@ LIMIT_S = 60.0
 _START_S, _SILENT_S = 180.0, 10.0
 _POLL_S, _FLUSH_S = 0.05, 60.0
 _BLOCK = 5_000
+# A sender that wakes more often takes much of a core from what it measures.
+_TICK_NS, _BEGIN_NS = 1_000_000, 50_000_000
 _SENDING = {"acks": "all", "enable.idempotence": True, "queue.buffering.max.messages": 0}
 _READING = {
     "group.id": "bench",
@@ -51,6 +55,10 @@ def broker_if(needed: bool) -> Iterator[Broker | None]:
 
 class _Card(msgspec.Struct):
     card: str
+
+
+class _Event(msgspec.Struct):
+    tx_id: str
 
 
 class _Reply(msgspec.Struct):
@@ -102,10 +110,7 @@ class RunningOnBroker:
 
         Returns what the events took that have a result after LIMIT_S, or when no more results come.
         """
-        messages = [
-            {"key": self._card.decode(line).card.encode(), "value": line[:-1]}
-            for line in islice(self._lines, events)
-        ]
+        messages = self._next(events)
         if not self._is_started:
             # What a peer does until its first result is its start.
             self._answered(messages[:1], _START_S, _START_S)
@@ -127,6 +132,53 @@ class RunningOnBroker:
             broker_after.stored_bytes - broker_before.stored_bytes,
         )
 
+    def pace(self, events: int, rate_per_s: float) -> NDArray[np.int64]:
+        """Send the next events when they are due, so many a second, whatever becomes of those before them.
+
+        Returns from when each was due until its last result was read, in ns (int64[events]).  Raises ChildFailedError
+        if one has no result LIMIT_S after the last was due.
+        """
+        messages, came = self._next(events), list[tuple[int, list[bytes | None]]]()
+        due_ns = time.monotonic_ns() + _BEGIN_NS + np.arange(events, dtype=np.int64) * int(1e9 / rate_per_s)
+        end_ns, left = int(due_ns[-1]) + int(LIMIT_S * 1e9), events * self._records
+        with ThreadPoolExecutor(1, "sender") as sender:
+            sending = sender.submit(self._send_when_due, messages, due_ns)
+            while left > 0 and time.monotonic_ns() < end_ns:
+                if values := self._read():
+                    came.append((time.monotonic_ns(), values))
+                    left -= len(values)
+                self._check_child()
+        sending.result()
+        if left:
+            raise ChildFailedError(
+                f"{self._child.name}: {left:,} results at {rate_per_s:g} events/s did not come"
+            )
+        return self._last_came_ns(messages, came) - due_ns
+
+    def _last_came_ns(
+        self, messages: list[dict[str, bytes]], came: list[tuple[int, list[bytes | None]]]
+    ) -> NDArray[np.int64]:
+        """Return when the last result of each event came. Raises ChildFailedError if one has none."""
+        decoder, last_ns = msgspec.json.Decoder(_Reply), dict[str, int]()
+        for at_ns, values in came:
+            for value in values:
+                if value is not None:
+                    self._kept.write(value + b"\n")
+                    last_ns[decoder.decode(value).id] = at_ns
+        ids = [msgspec.json.decode(message["value"], type=_Event).tx_id for message in messages]
+        if missing := [each for each in ids if each not in last_ns]:
+            raise ChildFailedError(
+                f"{self._child.name}: {len(missing):,} events have no result, {missing[0]} first"
+            )
+        return np.array([last_ns[each] for each in ids], np.int64)
+
+    def _next(self, events: int) -> list[dict[str, bytes]]:
+        """Return the messages of the next events."""
+        return [
+            {"key": self._card.decode(line).card.encode(), "value": line[:-1]}
+            for line in islice(self._lines, events)
+        ]
+
     def _broker_usage(self) -> Usage:
         return usage_of(self._broker.pid)
 
@@ -142,13 +194,28 @@ class RunningOnBroker:
                 found = self._read()
                 values += found
                 last = time.perf_counter() if found else last
-                if (code := self._child.process.poll()) is not None:
-                    raise ChildFailedError(f"{self._child.name}: ended with code {code}")
+                self._check_child()
         sending.result()
         if wanted and not values:
             raise ChildFailedError(f"{self._child.name}: no result within {min(limit_s, silent_s):g} s")
         self._kept.writelines(value + b"\n" for value in values if value is not None)
         return len(values) // self._records, last
+
+    def _check_child(self) -> None:
+        if (code := self._child.process.poll()) is not None:
+            raise ChildFailedError(f"{self._child.name}: ended with code {code}")
+
+    def _send_when_due(self, messages: list[dict[str, bytes]], due_ns: NDArray[np.int64]) -> None:
+        """Send what is due once a millisecond, together, and what becomes due meanwhile after that."""
+        place = 0
+        while place < len(messages):
+            early_ns = int(due_ns[place]) - time.monotonic_ns()
+            if early_ns > 0:
+                time.sleep(max(early_ns, _TICK_NS) / 1e9)
+                continue
+            after = int(np.searchsorted(due_ns, time.monotonic_ns(), "right"))
+            self._send(messages[place:after])
+            place = after
 
     def _send(self, messages: list[dict[str, bytes]]) -> None:
         for first in range(0, len(messages), _BLOCK):

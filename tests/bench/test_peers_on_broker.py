@@ -11,6 +11,7 @@ from bench.peers import on_broker
 from bench.peers.catalog import PEERS, Peer, beside
 from bench.peers.kept_run import KeptRun
 from bench.peers.measuring import TooSlowError, boundary_shift_ms, measured
+from bench.peers.pacing import paced
 from bench.peers.protocol import Task, metric_names, reply
 from bench.peers.work import WORKS
 from bench.report import Report
@@ -32,6 +33,19 @@ def test_a_peer_on_a_broker_has_its_figures_and_those_of_the_broker() -> None:
     for key in ("events_per_s", "cpu_us_per_event", "broker_cpu_us_per_event"):
         assert figures[key] > 0
     assert "broker_written_bytes_per_event" in figures, "none where its folder is in memory"
+
+
+def test_single_events_at_a_rate_have_their_latencies() -> None:
+    figures = paced([CONSUMER, *beside(CONSUMER)], SMALL, 2, {CONSUMER.name: 0, beside(CONSUMER)[0].name: 0})
+    assert 0 < figures["p50_ms"] <= figures["p99_ms"] <= figures["p999_ms"]
+    assert figures["railgun_topics_over_p50_ms"] > 0
+
+
+def test_a_result_that_comes_late_is_as_late_as_it_comes() -> None:
+    """It takes 10 ms for each event, so two seconds of events take ten."""
+    slow = planted("slow")
+    figures = paced([slow], replace(SMALL, windows_ms=(3_600_000,), held=50), 1, {slow.name: 0})
+    assert figures["p999_ms"] > 6_000
 
 
 def test_this_engine_from_topic_to_topic_is_exact() -> None:

@@ -1,5 +1,6 @@
-"""The tables of peers in docs/benchmarks.md are written from a run's file."""
+"""The tables of peers in docs/benchmarks.md and README.md, and their picture, are written from a run's file."""
 
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from bench.kept_results import TREE, Results
 from bench.pages import written
 from bench.peers.catalog import OURS
-from bench.peers.table import MARK, tables
+from bench.peers.picture import picture
+from bench.peers.summary import summary
+from bench.peers.table import PICTURE, main, tables, write
 
 SPEED = {
     "events_per_s": 123_456.7,
@@ -45,6 +48,11 @@ def results() -> Results:
     on_broker = {"broker_cpu_us_per_event": 3.0, "broker_written_bytes_per_event": 812.0}
     topics = {f"railgun_topics{key}": value for key, value in RATIO.items()}
     found.note("consumer_deque.one_10", "", SPEED | on_broker | topics)
+    paced = {
+        f"{key}{end}": 7.0 for key in ("p50_ms", "p99_ms", "p999_ms") for end in ("", "_least", "_greatest")
+    }
+    over = {f"railgun_topics_over_p999_ms{end}": 0.5 for end in ("", "_least", "_greatest")}
+    found.note("consumer_deque.one_10.at_500", "", paced | over)
     found.note("kafka_streams.one_10", "4.3.1", {"filling_events_per_s": 9.0}, "it was stopped")
     found.note_missing("flink_heap", "java is not installed")
     return found
@@ -62,6 +70,8 @@ def test_each_system_has_its_lines() -> None:
     consumer = "| one_10 | `consumer_deque` | 123,000 (100,000 .. 235,000) | 8.13 | 60 | 512 | 3 | 812 "
     assert f"{consumer}| 12.3 (11 .. 13); 20.6 | 99.9 % |" in lines
     assert not [line for line in lines if line.startswith("| one_10 | `kafka_streams`")], "it was stopped"
+    same = "7 (7 .. 7)"
+    assert f"| one_10 | `consumer_deque` | {same} | {same} | {same} | 0.5 (0.5 .. 0.5) |" in lines
     assert lines[-2:] == ["- `kafka_streams.one_10`: it was stopped", "- `flink_heap`: java is not installed"]
 
 
@@ -73,6 +83,46 @@ def test_the_page_is_written_between_its_marks() -> None:
         written("before\nafter\n", "peers", "new\n")
 
 
-def test_the_benchmarks_page_has_the_marks() -> None:
-    page = Path(TREE / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert f"<!-- {MARK}: begin -->\nnew\n<!--" in written(page, MARK, "new\n")
+def test_the_summary_has_a_row_for_each_system_that_was_measured() -> None:
+    found = results()
+    found.note("railgun_engine.one_10", "", SPEED)
+    found.note("railgun_topics.one_10", "", {"events_per_s": 4_500.0})
+    lines = summary(found, ("one_10",)).splitlines()
+    assert lines[0] == (
+        "| system | `one_10` | p99.9 at 500/s | equal to the bit | right on arrival | right in the end | "
+        "answers each event | recovers |"
+    )
+    assert lines[2:9] == [
+        "| *JSON in, JSON out* |  |  |  |  |  |  |  |",
+        "| `railgun_engine` | 123,000 |  | 99.9 % |  |  | yes | yes |",
+        "| `duckdb_batch` 2.0.0 | 123,000 (12.3 ×) |  | 99.9 % | 50.0 % | 99.9 % | no | no |",
+        "| *topic in, topic out* |  |  |  |  |  |  |  |",
+        "| `railgun_topics` | 4,500 |  |  |  |  | yes | yes |",
+        "| `consumer_deque` | 123,000 (12.3 ×) | 7 ms | 99.9 % |  |  | yes | no |",
+        "| `kafka_streams` | below 9 (over 500 ×), stopped |  |  |  |  | yes | yes |",
+    ]
+    assert lines[10].startswith("A, 2 cores, 16 GiB; ")
+
+
+def test_the_picture_has_a_bar_for_each_of_them() -> None:
+    drawn = picture(results())
+    assert len(ET.fromstring(drawn).findall(".//{*}rect")) == 1 + 3
+    assert all(name in drawn for name in ("duckdb_batch", "consumer_deque", "below 9, stopped"))
+
+
+def test_all_pages_are_written(tmp_path: Path) -> None:
+    (tmp_path / PICTURE).parent.mkdir(parents=True)
+    for page in ("README.md", "docs/benchmarks.md"):
+        (tmp_path / page).write_text((TREE / page).read_text(encoding="utf-8"), encoding="utf-8")
+    write(results(), tmp_path)
+    assert "`consumer_deque` | 123,000 (12.3 ×) |  | 7 ms | 99.9 %" in (tmp_path / "README.md").read_text()
+    page = (tmp_path / "docs/benchmarks.md").read_text()
+    assert summary(results()) in page
+    assert tables(results()) in page
+    assert (tmp_path / PICTURE).read_text() == picture(results())
+
+
+def test_a_file_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "none.json").write_text("{}")
+    assert main([str(tmp_path / "none.json")]) == 2
+    assert capsys.readouterr().err.startswith("bench.peers.table: ")

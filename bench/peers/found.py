@@ -1,0 +1,65 @@
+"""What a run's file says of one peer, as the text of a table."""
+
+from bench.kept_results import Results
+
+_DIGITS = 3
+
+
+class Found:
+    """The figures of a peer, or of a peer and a work, as text."""
+
+    def __init__(self, results: Results, what: str) -> None:
+        self._figures = results.figures
+        self._what, self._run = what, results.runs.get(what)
+
+    def __bool__(self) -> bool:
+        return self._run is not None
+
+    def __getitem__(self, key: str) -> float:
+        return self._figures[f"{self._what}.{key}"]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the work was measured."""
+        return f"{self._what}.events_per_s" in self._figures
+
+    @property
+    def system(self) -> str:
+        """The peer's name and version."""
+        version = self._run["version"] if self._run else ""
+        return f"`{self._what.partition('.')[0]}` {version}".rstrip()
+
+    def number(self, key: str) -> str:
+        """Three digits of a figure, more of a large one."""
+        return shown(self[key])
+
+    def with_spread(self, key: str) -> str:
+        """The median, and the least and the greatest behind it."""
+        return f"{self.number(key)} ({self.number(f'{key}_least')} .. {self.number(f'{key}_greatest')})"
+
+    def get(self, key: str) -> float | None:
+        """A figure, or None."""
+        return self._figures.get(f"{self._what}.{key}")
+
+    def ratio(self, key: str) -> str:
+        """The median and the spread of a ratio of times, then that of processor times."""
+        return f"{self.with_spread(key)}; {self.number(f'{key}_by_cpu')}"
+
+    def share(self, key: str) -> str:
+        """A share in percent, or nothing if it is not known."""
+        value = self.get(key)
+        return "" if value is None else percent(value)
+
+
+def percent(share: float) -> str:
+    """A share in percent; 100 % only if it is all."""
+    of_100 = share * 100
+    return f"{of_100:.0f} %" if of_100 in (0, 100) else f"{min(of_100, 99.9):.1f} %"
+
+
+def shown(value: float) -> str:
+    """Three digits of a number, more of a large one."""
+    if value >= 10 ** (_DIGITS - 1):
+        digits = len(str(int(value))) - _DIGITS
+        return f"{round(value / 10**digits) * 10**digits:,}"
+    return f"{value:.{_DIGITS}g}"

@@ -1,0 +1,71 @@
+"""The table that docs/benchmarks.md and README begin with: this engine beside each peer, and who is exact."""
+
+from collections.abc import Iterator, Sequence
+
+from bench.kept_results import Results
+from bench.pages import circumstances, table
+from bench.peers.catalog import OURS, OURS_ON_BROKER, PEERS, WITHOUT_JSON, Peer
+from bench.peers.found import Found, percent, shown
+from bench.peers.pacing import PACED, PART, RATE_PER_S
+from bench.peers.work import WORKS
+
+_FACTS = (
+    f"p99.9 at {RATE_PER_S}/s",
+    "equal to the bit",
+    "right on arrival",
+    "right in the end",
+    "answers each event",
+    "recovers",
+)
+_GROUPS = (("JSON in, JSON out", False), ("topic in, topic out", True))
+
+
+def summary(results: Results, works: Sequence[str] = tuple(WORKS)) -> str:
+    """Return the table as Markdown. A cell has events/s and, in brackets, how many times as fast this engine was."""
+    rows = table(("system", *(f"`{work}`" for work in works), *_FACTS), _rows(results, works))
+    return "\n".join([*rows, "", circumstances(results)]) + "\n"
+
+
+def in_summary(results: Results, *, on_broker: bool) -> Iterator[Peer]:
+    """Yield the peers of one of the table's two groups of which anything is known."""
+    for peer in PEERS.values():
+        if peer.on_broker == on_broker and peer.name not in WITHOUT_JSON:
+            if any(speed(results, peer, work) for work in WORKS):
+                yield peer
+
+
+def speed(results: Results, peer: Peer, work: str) -> str:
+    """Return events/s under a work, and the ratio to this engine, or that it was stopped; nothing if it was not run."""
+    found = Found(results, f"{peer.name}.{work}")
+    ours = OURS_ON_BROKER[-1] if peer.on_broker else OURS[-1]
+    if (ratio := found.get(f"{ours}_over")) is not None:
+        return f"{found.number('events_per_s')} ({shown(ratio)} ×)"
+    if (filling := found.get("filling_events_per_s")) is not None:
+        # It did less than it would have with full windows.
+        of_ours = Found(results, f"{ours}.{work}").get("events_per_s")
+        over = "" if of_ours is None else f" (over {shown(of_ours / filling)} ×)"
+        return f"below {shown(filling)}{over}, stopped"
+    return found.number("events_per_s") if found.is_whole else ""
+
+
+def _rows(results: Results, works: Sequence[str]) -> Iterator[list[str]]:
+    for title, on_broker in _GROUPS:
+        yield [f"*{title}*", *("" for _ in (*works, *_FACTS))]
+        for peer in in_summary(results, on_broker=on_broker):
+            speeds = [speed(results, peer, work) for work in works]
+            yield [Found(results, peer.name).system, *speeds, *_facts(results, peer)]
+
+
+def _facts(results: Results, peer: Peer) -> list[str]:
+    """Return what holds of a peer. Its share of exact values is the least of all its work."""
+    shares = [Found(results, f"{peer.name}.{work}").get("exact_share") for work in WORKS]
+    exact = [share for share in shares if share is not None]
+    few, single = Found(results, peer.name), Found(results, f"{peer.name}.{PACED[0]}.{PART}")
+    return [
+        f"{single.number('p999_ms')} ms" if single.get("p999_ms") is not None else "",
+        percent(min(exact)) if exact else "",
+        few.share("disorder_right_on_arrival_share"),
+        few.share("disorder_right_in_the_end_share"),
+        "no" if peer.batch else "yes",
+        "yes" if peer.recovers else "no",
+    ]
