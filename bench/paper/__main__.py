@@ -24,6 +24,7 @@ from bench.paper.units import figure10
 from bench.paper.warmed import measured
 from bench.paper.windows_work import FIGURES as WINDOW_FIGURES
 from bench.paper.windows_work import NOT_MEASURED
+from bench.peers.measuring import WrongValuesError
 from bench.report import Report
 
 # Returns whether everything that is to be measured has figures.
@@ -53,7 +54,7 @@ EXPERIMENTS: dict[str, Experiment] = {figure: _windows(figure) for figure in WIN
 def _case(figure: str) -> Case:
     def case(report: Report) -> None:
         results = known(f"paper-{figure}", {"runs": report.runs, "scale": report.scale}, FOLDER)
-        failures = (ChildFailedError, BudgetError)
+        failures = (ChildFailedError, BudgetError, WrongValuesError)
         keeping = Keeping(results, FOLDER, report.options.again, failures)
         complete = EXPERIMENTS[figure](report, keeping, Budget())
         results.write(FOLDER)

@@ -12,8 +12,8 @@ from pathlib import Path
 from bench.kept_results import Results, read
 from bench.pages import circumstances
 from bench.paper.claims import PAPER_RATES
+from bench.paper.pace import QUANTILES
 from bench.paper.svg import Chart, Line, drawn
-from bench.paper.topics import QUANTILES
 from bench.paper.windows_work import CACHES_BYTES, DEFAULT_CACHE_BYTES, LENGTHS
 from bench.unit_cases import MIB
 
@@ -73,27 +73,42 @@ def _lengths(results: Results) -> list[Chart]:
     ]
 
 
+def _quantile_line(results: Results, part: str, label: str) -> Line:
+    found = {key: results.figures.get(f"{part}.{key}") for key in QUANTILES}
+    return Line(
+        label, [(1 / (1 - QUANTILES[key]), value) for key, value in found.items() if value is not None]
+    )
+
+
+def _flink_label(results: Results, part: str) -> str:
+    _, _, hop, backend = part.split("_")
+    behind = ", falls behind" if results.figures[f"{part}.unanswered_share"] else ""
+    return f"Flink, hop {hop}, {backend}{behind}"
+
+
+def _error_lines(results: Results, of_flink: bool) -> Iterator[Line]:
+    """Yield the errors of hops: those that Flink was seen to make, or those that are computed."""
+    hops_s = dict(values(results, "hop_s"))
+    for key, label in (("mean_error", "mean"), ("p99_error", "p99")):
+        errors = {
+            hops_s[part]: 100 * value
+            for part, value in values(results, key)
+            if part.startswith("flink_") == of_flink and value > 0
+        }
+        how = "Flink, 5 cards" if of_flink else "computed"
+        yield Line(f"{label}, {how}", list(errors.items()), dashed=not of_flink)
+
+
 def _topics(results: Results) -> list[Chart]:
-    shares = {1 / (1 - quantile): quantile for quantile in QUANTILES.values()}
-    names = {share: f"p{quantile * 100:g}" for share, quantile in shares.items()}
+    names = {1 / (1 - quantile): f"p{quantile * 100:g}" for quantile in QUANTILES.values()}
+    flinks = [part for part, _ in values(results, "unanswered_share")]
     latencies = [
-        (1 / (1 - quantile), results.figures[f"engine.{key}"])
-        for key, quantile in QUANTILES.items()
-        if f"engine.{key}" in results.figures
+        _quantile_line(results, "engine", "this engine"),
+        *(_quantile_line(results, part, _flink_label(results, part)) for part in flinks),
     ]
-    hops = {key: dict(values(results, key)) for key in ("hop_s", "mean_error", "p99_error")}
-    errors = [
-        Line(
-            f"{label}, computed",
-            [(hops["hop_s"][part], 100 * value) for part, value in hops[key].items() if value > 0],
-            dashed=True,
-        )
-        for key, label in (("mean_error", "mean"), ("p99_error", "p99"))
-    ]
+    errors = [*_error_lines(results, of_flink=False), *_error_lines(results, of_flink=True)]
     return [
-        Chart(
-            "Latencies by topics at 500 events/s", "quantile", "ms", [Line("this engine", latencies)], names
-        ),
+        Chart("Latencies by topics at 500 events/s", "quantile", "ms", latencies, names),
         Chart("How much of the exact sum a hopping window lacks", "hop in seconds", "%", errors),
     ]
 

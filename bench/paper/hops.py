@@ -27,7 +27,7 @@ class Sums:
     def __init__(
         self, cards: NDArray[np.int64], times_ms: NDArray[np.int64], amounts: NDArray[np.float64]
     ) -> None:
-        order = np.argsort(cards, kind="stable")
+        self._order = order = np.argsort(cards, kind="stable")
         since_ms = times_ms - times_ms[0]
         self._stride = int(since_ms[-1]) + 2
         self._cards, self._times_ms = cards[order], since_ms[order]
@@ -44,19 +44,32 @@ class Sums:
         amounts = [part["amount"].to_numpy() for part in parts]
         return cls(np.concatenate(cards), np.concatenate(times).astype(np.int64), np.concatenate(amounts))
 
-    def errors(self, window_ms: int, hop_ms: int) -> NDArray[np.float64]:
-        """Return for each event behind a full window by how much of the exact sum the hopping one is too small."""
-        at = np.nonzero(self._times_ms >= window_ms)[0]
-        times_ms, cards = self._times_ms[at], self._cards[at]
-        opened_ms = (times_ms + self._start_ms) // hop_ms * hop_ms + hop_ms - window_ms - self._start_ms
-        exact = self._sums(at, cards, times_ms - window_ms + 1)
-        return 1.0 - self._sums(at, cards, np.maximum(opened_ms, times_ms - window_ms + 1)) / exact
+    def places(self, window_ms: int) -> NDArray[np.int64]:
+        """Return the places of the events behind a full window. The others return a value for each, in this order."""
+        return self._order[self._behind_full(window_ms)]
 
-    def _sums(
-        self, at: NDArray[np.int64], cards: NDArray[np.int64], from_ms: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def exact(self, window_ms: int) -> NDArray[np.float64]:
+        """Return the sum of the window that ends with the event."""
+        at = self._behind_full(window_ms)
+        return self._sums(at, self._times_ms[at] - window_ms + 1)
+
+    def hopping(self, window_ms: int, hop_ms: int) -> NDArray[np.float64]:
+        """Return the sum that the oldest open hopping window has at the event."""
+        at = self._behind_full(window_ms)
+        times_ms = self._times_ms[at]
+        opened_ms = (times_ms + self._start_ms) // hop_ms * hop_ms + hop_ms - window_ms - self._start_ms
+        return self._sums(at, np.maximum(opened_ms, times_ms - window_ms + 1))
+
+    def errors(self, window_ms: int, hop_ms: int) -> NDArray[np.float64]:
+        """Return by how much of the exact sum the hopping one is too small."""
+        return 1.0 - self.hopping(window_ms, hop_ms) / self.exact(window_ms)
+
+    def _behind_full(self, window_ms: int) -> NDArray[np.int64]:
+        return np.nonzero(self._times_ms >= window_ms)[0]
+
+    def _sums(self, at: NDArray[np.int64], from_ms: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the sums of each card's amounts from a time on, up to its own event."""
-        first = np.searchsorted(self._keys, cards * self._stride + np.maximum(from_ms, 0))
+        first = np.searchsorted(self._keys, self._cards[at] * self._stride + np.maximum(from_ms, 0))
         sums: NDArray[np.float64] = self._before[at + 1] - self._before[first]
         return sums
 

@@ -8,7 +8,10 @@ from bench.svg import WIDTH, document, text
 
 CHART_HEIGHT = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 200, 44, 52
-_COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7c3aed", "#b91c1c", "#475569")
+_COLOURS = (
+    *("#0b6e99", "#c2410c", "#4d7c0f", "#7c3aed", "#b91c1c", "#475569"),
+    *("#0f766e", "#a16207", "#be185d"),
+)
 _TICKS = (1, 2, 5)
 
 

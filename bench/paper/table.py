@@ -18,6 +18,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "p99_ms",
         "p999_ms",
         "p9999_ms",
+        "backlog_events_per_s",
         "wrong_share",
         "mean_error",
         "p99_error",

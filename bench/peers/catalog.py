@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.peers import flink_over, jars, kafka_streams
+from bench.peers import flink_program, jars, kafka_streams
 from bench.peers.packages import lacking, pinned
 
 OURS = ("railgun_unit", "railgun_engine")
@@ -47,9 +47,11 @@ def _packaged(name: str, module: str, package: str) -> Peer:
     return Peer(name, module, package=package, batch=True, missing=lambda: lacking(package))
 
 
-def _flink(name: str, backend: str, setup: str) -> Peer:
-    arguments, package = (backend, setup), flink_over.PACKAGE
-    return Peer(name, "bench.peers.flink_over", arguments, package, missing=flink_over.missing, recovers=True)
+def _flink(name: str, program: str, backend: str, setup: str) -> Peer:
+    arguments, package = (program, backend, setup), flink_program.PACKAGE
+    return Peer(
+        name, "bench.peers.flink_program", arguments, package, missing=flink_program.missing, recovers=True
+    )
 
 
 def _on_broker(name: str, **how: Any) -> Peer:
@@ -76,10 +78,13 @@ PEERS: dict[str, Peer] = {
         Peer("dict_deque", "bench.peers.dict_deque"),
         _packaged("duckdb_batch", "bench.peers.duckdb_batch", "duckdb"),
         _packaged("polars_batch", "bench.peers.polars_batch", "polars"),
-        _flink("flink_heap", "hashmap", "vanilla"),
-        _flink("flink_heap_tuned", "hashmap", "tuned"),
-        _flink("flink_rocksdb", "rocksdb", "vanilla"),
-        _flink("flink_rocksdb_tuned", "rocksdb", "tuned"),
+        _flink("flink_heap", "OverRange", "hashmap", "vanilla"),
+        _flink("flink_heap_tuned", "OverRange", "hashmap", "tuned"),
+        _flink("flink_rocksdb", "OverRange", "rocksdb", "vanilla"),
+        _flink("flink_rocksdb_tuned", "OverRange", "rocksdb", "tuned"),
+        _flink("flink_datastream_heap", "KeyedSums", "hashmap", "vanilla"),
+        _flink("flink_datastream_rocksdb", "KeyedSums", "rocksdb", "vanilla"),
+        _flink("flink_datastream_rocksdb_tuned", "KeyedSums", "rocksdb", "tuned_timers"),
         *(_on_broker(name, recovers=True) for name in OURS_ON_BROKER),
         _on_broker("consumer_deque"),
         _streams("kafka_streams", "vanilla"),

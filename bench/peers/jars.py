@@ -1,13 +1,13 @@
-"""The jars of Kafka Streams, which `make peers-setup` fetches: `python -m bench.peers.jars`.
+"""The jars of Kafka that peers need. `make peers-setup` fetches those of Kafka Streams: `python -m bench.peers.jars`.
 
-What else it needs are jars of the local broker, of the same release.
+What else they need are jars of the local broker, of the same release.
 """
 
 import sys
 from pathlib import Path
 
 from bench.peers.packages import FOLDER
-from railgun.broker.artifacts import Bundle, locked_jars
+from railgun.broker.artifacts import KAFKA_VERSION, Bundle, locked_jars
 from railgun.broker.errors import FetchError
 from railgun.broker.installation import install, install_bundle, is_installed
 
@@ -26,6 +26,11 @@ def missing() -> str | None:
 def class_path() -> str:
     """Return the class path of a program that uses Kafka Streams. The broker's jars are fetched if they are missing."""
     return f"{_FOLDER}/*:{install(_say)}/*"
+
+
+def clients_class_path() -> str:
+    """Return the class path of a program that uses Kafka's clients alone. They are one of the broker's jars."""
+    return f"{install(_say)}/kafka-clients-{KAFKA_VERSION}.jar"
 
 
 def _say(line: str) -> None:

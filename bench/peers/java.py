@@ -20,17 +20,18 @@ def missing_jdk() -> str | None:
 
 
 def compiled(source: Path, class_path: str) -> Path:
-    """Return the folder with a program's classes. Compiles it unless that was done since it was changed.
+    """Return the folder with a program's classes. Compiles it unless that was done since its folder was changed.
 
-    Raises CalledProcessError.
+    What it uses of other files in its folder is compiled with it.  Raises CalledProcessError.
     """
     # Other jars have a folder of their own.
     digest = hashlib.sha256(class_path.encode()).hexdigest()[:_DIGEST_CHARACTERS]
     folder = _CLASSES / f"{source.parent.name}-{digest}"
     made = folder / f"{source.stem}.class"
-    if made.is_file() and made.stat().st_mtime > source.stat().st_mtime:
+    changed_s = max(each.stat().st_mtime for each in source.parent.glob("*.java"))
+    if made.is_file() and made.stat().st_mtime > changed_s:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["javac", "-nowarn", "-cp", class_path, "-d", str(folder), str(source)]
-    subprocess.run(command, check=True, stdout=sys.stderr)
+    command = ["javac", "-nowarn", "-cp", class_path, "-sourcepath", str(source.parent)]
+    subprocess.run([*command, "-d", str(folder), str(source)], check=True, stdout=sys.stderr)
     return folder

@@ -10,7 +10,7 @@ from bench.peers.summary import in_summary, speed
 from bench.svg import document, text
 
 PICTURED = "one_10"
-_ROW, _LEFT, _BARS, _TITLE = 24, 190, 340, 44
+_ROW, _LEFT, _BARS, _TITLE = 24, 210, 340, 44
 _OURS, _THEIRS, _BATCH = "#0b6e99", "#94a3b8", "#dbe2ea"
 
 

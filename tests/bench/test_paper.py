@@ -10,9 +10,9 @@ from bench.paper.claims import CLAIMS, PAPER_RATES
 from bench.paper.drawing import svg_of
 from bench.paper.hops import HOPS_S, Sums
 from bench.paper.many_nodes import NODES, Costs, computed
+from bench.paper.pace import QUANTILES
 from bench.paper.svg import Chart, Line, drawn
 from bench.paper.table import text_of
-from bench.paper.topics import QUANTILES
 from bench.paper.windows_work import EDGES, LENGTHS, delays_ms, edges_cases, length_cases
 from railgun.catalog.definitions import parse_definitions
 
@@ -80,11 +80,30 @@ def test_figure_8_shows_latencies_and_the_errors_of_hops() -> None:
     assert "| `engine` | 1 | 3 | 4 | 5 |  |" in text_of(found)
 
 
+def test_figure_8_shows_flink_beside_this_engine() -> None:
+    found = results("fig8")
+    latencies = {key: 1.0 + place for place, key in enumerate(QUANTILES)}
+    found.note("engine", "", latencies)
+    found.note("hop_60s_computed", "", {"hop_s": 60.0, "mean_error": 0.1, "p99_error": 0.2})
+    hop = latencies | {"hop_s": 60.0, "mean_error": 0.3, "p99_error": 0.4, "backlog_events_per_s": 0.01}
+    found.note("flink_hop_60s_heap", "2", hop | {"unanswered_share": 0.0})
+    found.note("flink_hop_1s_rocksdb", "2", hop | {"hop_s": 1.0, "unanswered_share": 0.5}, "it falls behind")
+    text = svg_of(found)
+    assert circles(text) == 3 * len(QUANTILES) + 2 + 2 * 2
+    assert "Flink, hop 60s, heap<" in text
+    assert "Flink, hop 1s, rocksdb, falls behind<" in text
+    assert "| `flink_hop_60s_heap` | 1 | 3 | 4 | 5 | 0.01 |  | 0.3 | 0.4 |  |" in text_of(found)
+    assert "- `flink_hop_1s_rocksdb`: it falls behind" in text_of(found)
+
+
 def test_a_hop_lacks_the_oldest_events() -> None:
     # A window of 10 ms and hops of 5 ms: at 22 ms the oldest open window began at 15 ms, the exact one at 13 ms.
     cards = np.array([1, 2, 1, 1, 1], np.int64)
     sums = Sums(cards, np.array([0, 11, 13, 16, 22], np.int64), np.array([1.0, 1.0, 2.0, 3.0, 5.0]))
     assert sums.errors(10, 5).tolist() == pytest.approx([0.0, 0.0, 0.2, 0.0])
+    assert sums.places(10).tolist() == [2, 3, 4, 1]
+    assert sums.exact(10).tolist() == [2.0, 5.0, 10.0, 1.0]
+    assert sums.hopping(10, 5).tolist() == [2.0, 5.0, 8.0, 1.0]
 
 
 def test_figure_10_is_computed_from_the_costs_of_one_unit() -> None:

@@ -1,15 +1,7 @@
-import java.io.BufferedOutputStream;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.OutputStream;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.io.IOException;
 import java.time.Instant;
-import java.util.concurrent.Semaphore;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.typeutils.RowTypeInfo;
-import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.JsonFactory;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.JsonParser;
@@ -17,7 +9,6 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.JsonToken;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.legacy.RichSinkFunction;
-import org.apache.flink.streaming.api.functions.source.legacy.SourceFunction;
 import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
@@ -27,41 +18,17 @@ import org.apache.flink.types.Row;
  * Sums, counts and averages per card over sliding windows, by Flink SQL's OVER aggregation with a RANGE of row time.
  *
  * <p>Arguments: the events (NDJSON), the file for results (CSV), how far watermarks are behind events in ms, and each
- * window in ms. For a line "N" on the standard input it says that it is ready; after the next line N more events are
- * let through, and it says so when their results are written.
+ * window in ms. It serves as Feed does.
  */
 public final class OverRange {
-  private static final String PREFIX = "flink.";
-  private static final Semaphore ALLOWED = new Semaphore(0);
-  private static final Object PROGRESS = new Object();
-  private static long written = 0;
-  private static boolean ended = false;
-  private static OutputStream results;
-
-  /** Reads the events, and passes on as many as are allowed. */
-  public static final class Events implements SourceFunction<Row> {
-    private final String path;
-    private volatile boolean running = true;
-
+  /** Reads events as rows. */
+  public static final class Events extends Feed.Events<Row> {
     Events(String path) {
-      this.path = path;
+      super(path);
     }
 
     @Override
-    public void run(SourceContext<Row> context) throws Exception {
-      JsonFactory factory = new JsonFactory();
-      try (BufferedReader lines = Files.newBufferedReader(Path.of(path))) {
-        String line;
-        while (running && (line = lines.readLine()) != null) {
-          ALLOWED.acquire();
-          synchronized (context.getCheckpointLock()) {
-            context.collect(decoded(factory, line));
-          }
-        }
-      }
-    }
-
-    private static Row decoded(JsonFactory factory, String line) throws Exception {
+    protected Row decoded(JsonFactory factory, String line) throws IOException {
       Row row = new Row(5);
       try (JsonParser parser = factory.createParser(line)) {
         parser.nextToken();
@@ -80,14 +47,9 @@ public final class OverRange {
       }
       return row;
     }
-
-    @Override
-    public void cancel() {
-      running = false;
-    }
   }
 
-  /** Writes a line for each result, and counts them. */
+  /** Writes a line for each result. */
   public static final class Results extends RichSinkFunction<Row> {
     private final StringBuilder line = new StringBuilder();
 
@@ -97,23 +59,8 @@ public final class OverRange {
       for (int place = 0; place < row.getArity(); place++) {
         line.append(place == 0 ? "" : ",").append(row.getField(place));
       }
-      results.write(line.append('\n').toString().getBytes(StandardCharsets.UTF_8));
-      synchronized (PROGRESS) {
-        written++;
-        PROGRESS.notifyAll();
-      }
+      Feed.write(line.append('\n').toString());
     }
-  }
-
-  /** The system properties that begin with "flink." are Flink's configuration. */
-  private static Configuration configuration() {
-    Configuration configuration = new Configuration();
-    for (String name : System.getProperties().stringPropertyNames()) {
-      if (name.startsWith(PREFIX)) {
-        configuration.setString(name.substring(PREFIX.length()), System.getProperty(name));
-      }
-    }
-    return configuration;
   }
 
   /** A span of milliseconds as SQL. */
@@ -143,7 +90,7 @@ public final class OverRange {
   }
 
   private static JobClient started(String[] arguments) throws Exception {
-    StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(1, configuration());
+    StreamExecutionEnvironment environment = Feed.environment();
     StreamTableEnvironment tables = StreamTableEnvironment.create(environment);
     RowTypeInfo type =
         new RowTypeInfo(
@@ -168,45 +115,8 @@ public final class OverRange {
     return environment.executeAsync("peers");
   }
 
-  private static void await(long target) throws Exception {
-    synchronized (PROGRESS) {
-      while (written < target && !ended) {
-        PROGRESS.wait();
-      }
-    }
-    results.flush();
-  }
-
   public static void main(String[] arguments) throws Exception {
-    results = new BufferedOutputStream(Files.newOutputStream(Path.of(arguments[1])), 1 << 16);
-    JobClient job = started(arguments);
-    job.getJobExecutionResult()
-        .whenComplete(
-            (result, error) -> {
-              if (error != null) {
-                error.printStackTrace();
-                System.exit(1);
-              }
-              synchronized (PROGRESS) {
-                ended = true;
-                PROGRESS.notifyAll();
-              }
-            });
-    BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
-    long target = 0;
-    String line;
-    while ((line = orders.readLine()) != null) {
-      int events = Integer.parseInt(line.strip());
-      System.out.println("{\"ready\": " + events + "}");
-      if (orders.readLine() == null) {
-        break;
-      }
-      target += events;
-      ALLOWED.release(events);
-      await(target);
-      System.out.println("{\"events\": " + events + "}");
-    }
-    results.close();
-    System.exit(0);
+    Feed.open(arguments[1]);
+    Feed.serve(started(arguments));
   }
 }
