@@ -82,7 +82,7 @@ class Service:
 
     @property
     def unit_pid(self) -> int:
-        """The process id of the unit beside it, if it is one. Raises ChildFailedError."""
+        """The process id of the first unit beside it. Raises ChildFailedError if there is none."""
         return self.unit_pids[0]
 
     def cpu_s(self) -> float:

@@ -18,7 +18,10 @@ def picture(results: Results) -> str:
     """Return an SVG document: a panel for those without a broker, and one for those on a broker. Bars are linear."""
     pieces, y = list[str](), 16.0
     for title, on_broker in (
-        ("Events/s, JSON in, JSON out (one hour, 10 events of a card)", False),
+        (
+            "Events/s, a file of JSON in, a file out (one hour, 10 events of a card; light: no answer per event)",
+            False,
+        ),
         ("Events/s, Kafka topic in, topic out", True),
     ):
         pieces.append(text(16, y + 14, title, size=14))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from bench.kept_results import Results
 from bench.pages import circumstances, table
 from bench.peers.catalog import OURS, OURS_ON_BROKER, PEERS, WITHOUT_JSON, Peer
-from bench.peers.found import Found, percent, shown
+from bench.peers.found import Found, shown
 from bench.peers.pacing import PACED, PART, RATE_PER_S
 from bench.peers.work import WORKS
 
@@ -17,7 +17,9 @@ _FACTS = (
     "answers each event",
     "recovers",
 )
-_GROUPS = (("JSON in, JSON out", False), ("topic in, topic out", True))
+EXACT_WORK = "one_10"
+"""The work of which the share of exact values is shown: all peers have done it."""
+_GROUPS = (("a file of JSON in, a file out", False), ("topic in, topic out", True))
 
 
 def summary(results: Results, works: Sequence[str] = tuple(WORKS)) -> str:
@@ -35,16 +37,18 @@ def in_summary(results: Results, *, on_broker: bool) -> Iterator[Peer]:
 
 
 def speed(results: Results, peer: Peer, work: str) -> str:
-    """Return events/s under a work, and the ratio to this engine, or that it was stopped; nothing if it was not run."""
+    """Return events/s under a work, and the ratio to this engine; nothing if it was not run.
+
+    Of a peer that was stopped: those until then, while its windows were not full.
+    """
     found = Found(results, f"{peer.name}.{work}")
     ours = OURS_ON_BROKER[-1] if peer.on_broker else OURS[-1]
     if (ratio := found.get(f"{ours}_over")) is not None:
         return f"{found.number('events_per_s')} ({shown(ratio)} ×)"
     if (filling := found.get("filling_events_per_s")) is not None:
-        # It did less than it would have with full windows.
         of_ours = Found(results, f"{ours}.{work}").get("events_per_s")
-        over = "" if of_ours is None else f" (over {shown(of_ours / filling)} ×)"
-        return f"below {shown(filling)}{over}, stopped"
+        over = "" if of_ours is None else f" ({shown(of_ours / filling)} ×)"
+        return f"{shown(filling)}{over}, stopped"
     return found.number("events_per_s") if found.is_whole else ""
 
 
@@ -57,15 +61,14 @@ def _rows(results: Results, works: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _facts(results: Results, peer: Peer) -> list[str]:
-    """Return what holds of a peer. Its share of exact values is the least of all its work."""
-    shares = [Found(results, f"{peer.name}.{work}").get("exact_share") for work in WORKS]
-    exact = [share for share in shares if share is not None]
-    few, single = Found(results, peer.name), Found(results, f"{peer.name}.{PACED[0]}.{PART}")
+    """Return what holds of a peer, in the order of the columns."""
+    exact = Found(results, f"{peer.name}.{EXACT_WORK}").share("exact_share")
+    disorder, single = Found(results, peer.name), Found(results, f"{peer.name}.{PACED[0]}.{PART}")
     return [
         f"{single.number('p999_ms')} ms" if single.get("p999_ms") is not None else "",
-        percent(min(exact)) if exact else "",
-        few.share("disorder_right_on_arrival_share"),
-        few.share("disorder_right_in_the_end_share"),
+        exact,
+        disorder.share("disorder_right_on_arrival_share"),
+        disorder.share("disorder_right_in_the_end_share"),
         "no" if peer.batch else "yes",
         "yes" if peer.recovers else "no",
     ]

@@ -90,7 +90,7 @@ class ClusterState:
         lately_max: how much of what has happened lately.
         """
         with self._lock:
-            outdated = self._outdated()
+            outdated = self._read_new()
             self._observed.histories = catalog.histories
             tasks, now_s = catalog.task_keys, time.monotonic()
             found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered, logs)
@@ -100,7 +100,7 @@ class ClusterState:
                 "lately": self._lately.shown(now_s, lately_max),
             }
 
-    def _outdated(self) -> list[str]:
+    def _read_new(self) -> list[str]:
         """Read what is new. If that cannot be done, return a warning that what was read before is old."""
         why, has_read = "the broker does not answer", self._refreshed_s > -math.inf
         if not (has_read and self._is_away()):

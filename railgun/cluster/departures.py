@@ -22,7 +22,7 @@ _Runs = frozenset[tuple[CopyName, int]]
 
 
 class Departure(Enum):
-    """How a node has gone. APART: its units go on. UNKNOWN: no unit of it ran copies, or they went before."""
+    """How a node has gone. APART: its units go on. UNKNOWN: it had no unit with copies when it went."""
 
     STOPPED = auto()
     LOST = auto()

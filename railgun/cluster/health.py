@@ -156,11 +156,12 @@ def _of_members(
     if gone := sorted(away - apart):
         said_ms = observed.reports.said_ms()
         named = listed([_with_time(name, said_ms.get(name, 0)) for name in gone[:_SHOWN]], _SHOWN, len(gone))
-        next_text = _next_of_away("start what is away, or see its log", plan, leader, can)
+        next_text = _next_of_away("start what is away, or see its log", plan, leader, len(able))
         yield f"{counted(len(gone), 'node is', 'nodes are')} away: {named}; {next_text}"
     if apart:
-        named, next_text = listed(sorted(apart), _SHOWN), _next_of_away("see its log", plan, leader, can)
-        many, whose = counted(len(apart), "node is", "nodes are"), "its" if len(apart) == 1 else "their"
+        named, whose = listed(sorted(apart), _SHOWN), "its" if len(apart) == 1 else "their"
+        next_text = _next_of_away(f"see {whose} log", plan, leader, len(able))
+        many = counted(len(apart), "node is", "nodes are")
         yield f"{many} not in the group of nodes, and {whose} units go on: {named}; {next_text}"
     if plan.copies and can < plan.wanted:
         yield (
@@ -177,7 +178,7 @@ def _with_time(name: str, said_ms: int) -> str:
 def _next_of_away(remedy: str, plan: Plan, leader: str | None, able: int) -> str:
     """Return what somebody can do about a node that is no member, and what happens by itself.
 
-    able: how many nodes can have copies.
+    able: how many other nodes can have copies.
     """
     if leader is None:
         return remedy

@@ -187,7 +187,8 @@ class ObservedCluster:
     def silent_units(self, now_s: float) -> list[UnitReport]:
         """Return the last reports of units that say nothing any more though their nodes live, by their names.
 
-        A unit that has said nothing since its node was started is starting.
+        A unit that has said nothing since its node was started is starting, and one that its node says has ended does
+        not hang.
         """
         return sorted(
             (
@@ -196,6 +197,9 @@ class ObservedCluster:
                 if report.node in self.members
                 and (record := self.nodes.get(report.node)) is not None
                 and report.generation >= record.incarnation
+                and not any(
+                    ended.unit == report.unit and ended.last_ms >= report.said_ms for ended in record.ended
+                )
                 and now_s - max(self._came_s.get(report.node, now_s), self.started_s(report.node)) > STARTS_S
             ),
             key=lambda report: report.copy,

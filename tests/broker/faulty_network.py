@@ -101,6 +101,7 @@ class FaultyNetwork:
         """Close the server, once each connection that it has accepted has begun: others asyncio leaves unclosed."""
         for listening in self._server.sockets:
             self._loop.remove_reader(listening.fileno())
+        # One turn of the loop each: the connection is made, it is told so, and a task serves it.
         for _ in range(3):
             await asyncio.sleep(0)
         self._server.close()

@@ -163,7 +163,7 @@ def test_of_more_events_than_are_taken_some_are_shown(shown: Tab, running: Serve
     look_up(shown, card="c1")
     beside = shown.page.locator("[data-key=events]")
     expect(beside).to_contain_text("The last one is of 2023-11-14 22:13:20", timeout=PATIENCE_MS)
-    expect(beside).to_contain_text("it has answered 3 events of the stream, and has taken each.")
+    expect(beside).to_contain_text("it has answered 3 events of the stream, and has taken all of them.")
     batch = [payment(1_000 * number, card="c1" if number < 9 else "c2") for number in range(4, 104)]
     assert running.post("/v1/streams/payments/events", batch).status_code == 200
     taken = running.client.get("/v1/streams/payments/samples?limit=1").json()

@@ -5,6 +5,7 @@ from typing import Any
 from railgun.cli.cluster import as_text
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.overview import overview
+from railgun.cluster.records import EndedUnit
 from railgun.cluster.reports import UnitReport, encode_report
 from railgun.cluster.silence import STARTS_S, UNANSWERED_S
 from tests.cluster.test_lately import ONE, OTHER, A, B, C, Cluster
@@ -86,6 +87,21 @@ def test_while_nobody_is_heard_and_just_after_nobody_is_said_to_be_silent() -> N
     assert len(warned(cluster)) == 1
 
 
+def test_a_unit_that_its_node_says_has_ended_does_not_hang() -> None:
+    cluster = Cluster()
+    cluster.looks(MINUTE)
+    cluster.silent.add(B)
+    cluster.says("node-b", 1, EndedUnit(unit=0, times=1, last_ms=cluster.now_ms, error="the disk is full"))
+    cluster.looks(SILENT + 1)
+    assert warned(cluster) == []
+    # It is started again, speaks, and hangs then.
+    cluster.silent.clear()
+    cluster.look()
+    cluster.silent.add(B)
+    cluster.looks(SILENT + 1)
+    assert len(warned(cluster)) == 1
+
+
 def test_a_unit_that_reports_seldom_is_not_silent_for_long() -> None:
     """Where there are very many units, each reports less often, and says so."""
     cluster = Cluster()
@@ -124,13 +140,21 @@ def test_a_node_whose_units_go_on_without_it_is_not_called_away() -> None:
     assert "units_go_on" not in shown(cluster)["nodes"][1]
 
 
+def test_a_node_whose_units_go_on_is_none_that_can_have_its_own_copies() -> None:
+    cluster = Cluster()
+    cluster.live("a")
+    cluster.look()
+    (apart,) = of_members(cluster)
+    assert apart.endswith("node-b; see its log: no other node can have its copies")
+
+
 def test_where_no_node_is_in_the_group_and_units_go_on_somebody_answers() -> None:
     cluster = Cluster()
     cluster.live("")
     cluster.look()
     assert of_members(cluster, None) == [
         "no node leads: nothing is moved, and no copies are made",
-        "2 nodes are not in the group of nodes, and their units go on: node-a, node-b; see its log",
+        "2 nodes are not in the group of nodes, and their units go on: node-a, node-b; see their log",
     ]
     cluster.silent |= {A, B, C}
     cluster.looks(6)

@@ -10,7 +10,7 @@ from railgun.messaging.kafka.settings import KafkaSettings
 
 
 class KafkaAdmin:
-    """An admin client and the errors that it reports. Its threads end when the last reference to it goes.
+    """An admin client and the errors that it reports. Its threads end with it: closed, or when the last reference goes.
 
     client_errors: those of an earlier client that this one replaces; None if there is none.
     """

@@ -295,7 +295,10 @@ class KafkaTopics:
         own = KafkaAdmin(self._settings, self.client_errors)
         try:
             answer = own.client.list_consumer_group_offsets([wanted], request_timeout=self._timeout_s)[group]
-            found: ConsumerGroupTopicPartitions = self._result(group, answer.result, "Describe")
+            found: ConsumerGroupTopicPartitions = answer.result()
+        except KafkaException as error:
+            own.client.poll(0)
+            raise as_transport_error(group, error.args[0], own.client_errors.last, "Describe") from error
         finally:
             own.client.close()
         return {

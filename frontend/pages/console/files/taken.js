@@ -7,6 +7,6 @@ export function taken({ answered = 0, last, front_end: { name } }) {
   if (answered === 0) {
     return null;
   }
-  const said = answered === last ? "each" : `${number(last)} of them`;
+  const said = answered === last ? "all of them" : `${number(last)} of them`;
   return `Since ${name} started, it has answered ${counted(answered, "event")} of the stream, and has taken ${said}`;
 }
