@@ -9,7 +9,7 @@ from bench.peers.catalog import Peer
 from bench.peers.measuring import check_values, in_turn, warm_peers
 from bench.peers.work import Work
 
-RATE_PER_S, SECONDS = 500, 20
+RATE_PER_S, SECONDS = 500, 15
 PACED = ("one_10",)
 """The kinds of work of which it is measured."""
 PART = f"at_{RATE_PER_S}"

@@ -24,8 +24,13 @@ _GROUPS = (("a file of JSON in, a file out", False), ("topic in, topic out", Tru
 
 def summary(results: Results, works: Sequence[str] = tuple(WORKS)) -> str:
     """Return the table as Markdown. A cell has events/s and, in brackets, how many times as fast this engine was."""
-    rows = table(("system", *(f"`{work}`" for work in works), *_FACTS), _rows(results, works))
-    return "\n".join([*rows, "", circumstances(results)]) + "\n"
+    head = ("system", *(f"`{work}`" for work in works), *_FACTS)
+    rows = list(_rows(results, works))
+    # What is known of none is left out.
+    kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
+    shown_rows = [[row[place] for place in kept] for row in rows]
+    lines = table([head[place] for place in kept], shown_rows)
+    return "\n".join([*lines, "", circumstances(results)]) + "\n"
 
 
 def in_summary(results: Results, *, on_broker: bool) -> Iterator[Peer]:

@@ -39,19 +39,16 @@ _BROKERS = ("broker_cpu_us_per_event", "broker_written_bytes_per_event")
 
 def tables(results: Results) -> str:
     """Return what is known as Markdown."""
-    lines = [
-        circumstances(results),
-        "",
-        *table(_SPEED, _speed_rows(results, OURS, ())),
-        "",
-        *table(_ON_BROKER, _speed_rows(results, OURS_ON_BROKER, _BROKERS)),
-        "",
-        *table(_PACED, _paced_rows(results)),
-        "",
-        *table(_DISORDER, _disorder_rows(results)),
-        *not_run(results),
-    ]
-    return "\n".join(lines) + "\n"
+    lines = [circumstances(results)]
+    for head, rows in (
+        (_SPEED, _speed_rows(results, OURS, ())),
+        (_ON_BROKER, _speed_rows(results, OURS_ON_BROKER, _BROKERS)),
+        (_PACED, _paced_rows(results)),
+        (_DISORDER, _disorder_rows(results)),
+    ):
+        if known := list(rows):
+            lines += ["", *table(head, known)]
+    return "\n".join([*lines, *not_run(results)]) + "\n"
 
 
 def _speed_rows(results: Results, ours: tuple[str, ...], more: tuple[str, ...]) -> Iterator[list[str]]:

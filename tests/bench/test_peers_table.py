@@ -104,6 +104,13 @@ def test_the_summary_has_a_row_for_each_system_that_was_measured() -> None:
     assert lines[10].startswith("A, 2 cores, 16 GiB; ")
 
 
+def test_what_is_known_of_none_is_left_out() -> None:
+    found = results()
+    found.figures = {key: value for key, value in found.figures.items() if ".at_500." not in key}
+    assert "p99.9" not in summary(found)
+    assert "p99.9" not in tables(found)
+
+
 def test_the_picture_has_a_bar_for_each_of_them() -> None:
     drawn = picture(results())
     assert len(ET.fromstring(drawn).findall(".//{*}rect")) == 1 + 3
@@ -117,7 +124,7 @@ def test_all_pages_are_written(tmp_path: Path) -> None:
     # Made once: it has the load of the moment.
     made = results()
     write(made, tmp_path)
-    assert "`consumer_deque` | 123,000 (12.3 ×) |  | 7 ms | 99.9 %" in (tmp_path / "README.md").read_text()
+    assert "`consumer_deque` | 123,000 (12.3 ×) | 7 ms | 99.9 %" in (tmp_path / "README.md").read_text()
     page = (tmp_path / "docs/benchmarks.md").read_text()
     assert summary(made) in page
     assert tables(made) in page
