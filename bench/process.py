@@ -5,9 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
-
-import psutil
 
 
 def compile_all() -> None:
@@ -31,9 +30,12 @@ def drop_page_cache(folder: Path) -> None:
 
 
 def cpu_s(pid: int) -> float:
-    """Return the processor time of a process and all its threads so far, in seconds."""
-    times = psutil.Process(pid).cpu_times()
-    return float(times.user + times.system)
+    """Return the processor time of a process and all its threads, ended ones too, in finer steps than /proc has.
+
+    Raises OSError if the process is gone.
+    """
+    # Linux numbers the clock of a process by its id: clock_getcpuclockid(3), which Python lacks.
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 _PARENT = os.getppid()

@@ -7,14 +7,14 @@ from itertools import pairwise
 import numpy as np
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
+from bench.load.due import due_together
 from bench.load.lines import Lines
 from bench.load.outcome import Trace
 
 _ID_PREFIX_BYTES = 1
 _READ_RECORDS = 5_000
 _POLL_S, _ANSWER_S = 0.05, 30.0
-# It wakes so often at most: at thousands of events a second it would take a core from what it measures. What that adds
-# to a latency counts.
+# The reader wakes so often at most, as the sender does (`due_together`).
 _TICK_NS = 1_000_000
 # What is due goes out together, by `flush`, and what becomes due meanwhile after that: where records wait behind others
 # that are under way, the client turns in circles until those are answered.
@@ -81,25 +81,14 @@ class KafkaDriver:
                 time.sleep(_POLL_S)
 
     def _send(self, lines: Lines, trace: Trace, end_ns: int) -> None:
-        due_ns, offsets = trace.due_ns, lines.offsets.tolist()
-        buffer, place, wake_ns = lines.buffer, 0, 0
-        while place < len(due_ns):
-            now_ns = time.monotonic_ns()
-            if now_ns >= end_ns:
-                return
-            early_ns = max(int(due_ns[place]), wake_ns) - now_ns
-            if early_ns > 0:
-                time.sleep(early_ns / 1e9)
-                continue
-            wake_ns = now_ns + _TICK_NS
-            after = min(int(np.searchsorted(due_ns, now_ns, "right")), place + _READ_RECORDS)
+        buffer, offsets = lines.buffer, lines.offsets.tolist()
+        for place, after, now_ns in due_together(trace.due_ns, _READ_RECORDS, end_ns):
             messages = [
                 {"value": buffer[first : next_first - 1]}
                 for first, next_first in pairwise(offsets[place : after + 1])
             ]
             self._producer.produce_batch(self._input, messages)
             trace.sent_ns[place:after] = now_ns
-            place = after
             self._producer.flush(max(0.0, (end_ns - now_ns) / 1e9))
 
     def _receive(self, trace: Trace) -> int:

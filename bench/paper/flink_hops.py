@@ -24,6 +24,7 @@ from bench.payments import Payments, blocks
 from bench.peers import flink_program
 from bench.peers.exact import TOLERANCE
 from bench.peers.measuring import WrongValuesError
+from bench.peers.on_broker import make_topics
 from bench.peers.packages import pinned
 from bench.peers.protocol import Task
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -91,9 +92,7 @@ def measured(system: Hopping, scale: float, budget: Budget) -> Figures:
     budget.check_time(pace.seconds + _GRACE_S)
     with running_local_broker() as broker, tempfile.TemporaryDirectory(prefix="railgun-paper-") as folder:
         task = Task(Path(), Path(), (WINDOW_MS,), 0, Path(folder), broker.address, "hops")
-        with KafkaTransport(KafkaSettings(broker.address)) as log:
-            log.create_topic(task.input, 1)
-            log.create_topic(task.output, 1)
+        make_topics(task)
         with Child(system.module, [*system.arguments, task.as_text()]) as child:
             errors = _errors(system, task, child)
             # Event time goes on where no window has an event of the comparison.

@@ -1,4 +1,4 @@
-"""The load of figure 8, the same for this engine and for Flink, and which latencies are taken of it."""
+"""The events of figures 8 and 10, the load of figure 8, and which latencies are taken of it."""
 
 from bench.keeping import Figures
 from bench.load.latencies import Latencies

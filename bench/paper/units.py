@@ -10,28 +10,23 @@ from bench.load.latencies import merged
 from bench.load.outcome import Outcome
 from bench.paper.budget import Budget, check_disk
 from bench.paper.many_nodes import NODES, Costs, computed
+from bench.paper.pace import EVENT_BYTES_MAX, payments
 from bench.paper.topics import fill
-from bench.payments import Payments
 from bench.process import cpu_s
 from bench.report import Report
 from bench.unit_cases import Workload
 
 UNITS = (1, 2)
 _WINDOW_MS = 5 * 60_000
-_RATE_PER_S = 500.0
 _STEADY_PER_S, _SETTLED_S, _STEADY_S, _SECONDS_FLOOR = 2_000.0, 15.0, 120.0, 5.0
 _BULK_EVENTS, _BULK_EVENTS_FLOOR = 400_000, 20_000
-_EVENT_BYTES_MAX = 8_000
 
 
 def workload(units: int, scale: float) -> Workload:
     """Return the workload of the paper's section 5.3, with a partition for each unit."""
-    payments = Payments(
-        events=10**11, cards=100_000, rate_per_s=_RATE_PER_S * min(1.0, scale), rhythm=False, fields=103
-    )
     select = "sum(amount) AS s{n}, avg(amount) AS a{n}, count(amount) AS c{n}"
     over = (f"SLIDING {_WINDOW_MS} MILLISECONDS",)
-    return Workload(over, _WINDOW_MS, payments, 0, select=select, settling=0, partitions=units)
+    return Workload(over, _WINDOW_MS, payments(scale, 103), 0, select=select, settling=0, partitions=units)
 
 
 def figure10(report: Report, keeping: Keeping, budget: Budget) -> bool:
@@ -61,7 +56,7 @@ def _measured(units: int, scale: float, runs: int, budget: Budget) -> Figures:
     factor = min(1.0, scale)
     bulk = max(_BULK_EVENTS_FLOOR, int(_BULK_EVENTS * factor))
     settled_s, steady_s = (max(_SECONDS_FLOOR, each * factor) for each in (_SETTLED_S, _STEADY_S))
-    check_disk((made.warm_up + runs * (bulk + _STEADY_PER_S * (settled_s + steady_s))) * _EVENT_BYTES_MAX)
+    check_disk((made.warm_up + runs * (bulk + _STEADY_PER_S * (settled_s + steady_s))) * EVENT_BYTES_MAX)
     with running_cluster(made, {"RAILGUN_CLUSTER__UNITS": str(units)}) as cluster:
         fill(cluster, made.warm_up, budget)
         rates: list[float] = []

@@ -6,6 +6,8 @@ Default settings of confluent-kafka, positions committed in the background. The 
 import json
 import sys
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 from confluent_kafka import Consumer, Producer
 
@@ -25,15 +27,7 @@ def main(task: Task) -> None:
     producer = Producer(common)
     consumer = Consumer({**common, "group.id": task.prefix, "auto.offset.reset": "earliest"})
     consumer.subscribe([task.input])
-    while not ended.is_set():
-        message = consumer.poll(_POLL_S)
-        if message is None:
-            continue
-        if error := message.error():
-            raise SystemExit(f"{task.input}: {error}")
-        value = message.value()
-        assert value is not None
-        event = json.loads(value)
+    for event in events(consumer, task.input, ended):
         answer = json.dumps(reply(event["tx_id"], enumerate(cards.add(event))))
         while True:
             try:
@@ -44,6 +38,19 @@ def main(task: Task) -> None:
         producer.poll(0)
     producer.flush()
     consumer.close()
+
+
+def events(consumer: Consumer, topic: str, ended: threading.Event) -> Iterator[dict[str, Any]]:
+    """Yield each event that comes to a consumer of a topic, until `ended` is set. Ends the process on an error."""
+    while not ended.is_set():
+        message = consumer.poll(_POLL_S)
+        if message is None:
+            continue
+        if error := message.error():
+            raise SystemExit(f"{topic}: {error}")
+        value = message.value()
+        assert value is not None
+        yield json.loads(value)
 
 
 if __name__ == "__main__":

@@ -46,15 +46,12 @@ class Found:
         return f"{self.with_spread(key)}; {self.number(f'{key}_by_cpu')}"
 
     def share(self, key: str) -> str:
-        """A share in percent, or nothing if it is not known."""
+        """A share in percent, 100 % only if it is all; nothing if it is not known."""
         value = self.get(key)
-        return "" if value is None else percent(value)
-
-
-def percent(share: float) -> str:
-    """A share in percent; 100 % only if it is all."""
-    of_100 = share * 100
-    return f"{of_100:.0f} %" if of_100 in (0, 100) else f"{min(of_100, 99.9):.1f} %"
+        if value is None:
+            return ""
+        percent = value * 100
+        return f"{percent:.0f} %" if percent in (0, 100) else f"{min(percent, 99.9):.1f} %"
 
 
 def shown(value: float) -> str:

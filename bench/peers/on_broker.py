@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bench.children import Child, ChildFailedError
 from bench.kafka import running_local_broker
+from bench.load.due import due_together
 from bench.peers.process import Taken, Usage, usage_of
 from bench.peers.protocol import Task, metric_names
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -26,8 +27,7 @@ LIMIT_S = 60.0
 _START_S, _SILENT_S = 180.0, 10.0
 _POLL_S, _FLUSH_S = 0.05, 60.0
 _BLOCK = 5_000
-# A sender that wakes more often takes much of a core from what it measures.
-_TICK_NS, _BEGIN_NS = 1_000_000, 50_000_000
+_BEGIN_NS = 50_000_000
 _SENDING = {"acks": "all", "enable.idempotence": True, "queue.buffering.max.messages": 0}
 _READING = {
     "group.id": "bench",
@@ -53,6 +53,13 @@ def broker_if(needed: bool) -> Iterator[Broker | None]:
         yield None if status is None else Broker(status.address, status.pid)
 
 
+def make_topics(task: Task) -> None:
+    """Make the topics of a task, of one partition each."""
+    with KafkaTransport(KafkaSettings(task.broker)) as log:
+        log.create_topic(task.input, 1)
+        log.create_topic(task.output, 1)
+
+
 class _Card(msgspec.Struct):
     card: str
 
@@ -76,9 +83,7 @@ class RunningOnBroker:
         self, module: str, arguments: tuple[str, ...], task: Task, broker: Broker, records: int
     ) -> None:
         self._task, self._broker, self._records = task, broker, records
-        with KafkaTransport(KafkaSettings(broker.address)) as log:
-            log.create_topic(task.input, 1)
-            log.create_topic(task.output, 1)
+        make_topics(task)
         common = {"bootstrap.servers": broker.address}
         self._producer = Producer({**common, **_SENDING})
         self._consumer = Consumer({**common, **_READING})
@@ -142,7 +147,7 @@ class RunningOnBroker:
         due_ns = time.monotonic_ns() + _BEGIN_NS + np.arange(events, dtype=np.int64) * int(1e9 / rate_per_s)
         end_ns, left = int(due_ns[-1]) + int(LIMIT_S * 1e9), events * self._records
         with ThreadPoolExecutor(1, "sender") as sender:
-            sending = sender.submit(self._send_when_due, messages, due_ns)
+            sending = sender.submit(self._send_when_due, messages, due_ns, end_ns)
             while left > 0 and time.monotonic_ns() < end_ns:
                 if values := self._read():
                     came.append((time.monotonic_ns(), values))
@@ -205,17 +210,11 @@ class RunningOnBroker:
         if (code := self._child.process.poll()) is not None:
             raise ChildFailedError(f"{self._child.name}: ended with code {code}")
 
-    def _send_when_due(self, messages: list[dict[str, bytes]], due_ns: NDArray[np.int64]) -> None:
-        """Send what is due once a millisecond, together, and what becomes due meanwhile after that."""
-        place = 0
-        while place < len(messages):
-            early_ns = int(due_ns[place]) - time.monotonic_ns()
-            if early_ns > 0:
-                time.sleep(max(early_ns, _TICK_NS) / 1e9)
-                continue
-            after = int(np.searchsorted(due_ns, time.monotonic_ns(), "right"))
+    def _send_when_due(
+        self, messages: list[dict[str, bytes]], due_ns: NDArray[np.int64], end_ns: int
+    ) -> None:
+        for place, after, _ in due_together(due_ns, _BLOCK, end_ns):
             self._send(messages[place:after])
-            place = after
 
     def _send(self, messages: list[dict[str, bytes]]) -> None:
         for first in range(0, len(messages), _BLOCK):

@@ -7,7 +7,7 @@ from bench.keeping import Figures, spread
 from bench.load.latencies import Latencies
 from bench.peers.catalog import Peer
 from bench.peers.measuring import check_values, in_turn, warm_peers
-from bench.peers.work import Work
+from bench.peers.work import MEASURED_EVENTS, Work
 
 RATE_PER_S, SECONDS = 500, 15
 PACED = ("one_10",)
@@ -21,7 +21,7 @@ def paced(peers: Sequence[Peer], work: Work, runs: int, shifts_ms: Mapping[str, 
 
     The events of the first seconds, in which Java compiles, are left out.  Raises as `measuring.measured`.
     """
-    seconds = max(2, round(SECONDS * work.measured / 100_000))
+    seconds = max(2, round(SECONDS * work.measured / MEASURED_EVENTS))
     work = replace(work, measured=RATE_PER_S * seconds)
     name, *others = [peer.name for peer in peers]
     found: dict[str, list[Latencies]] = {peer.name: [] for peer in peers}

@@ -10,6 +10,7 @@ import psutil
 
 from bench.children import Child
 from bench.peers.protocol import Task
+from bench.process import cpu_s as cpu_s_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +93,9 @@ def usage_of(pid: int) -> Usage:
     for process in (root, *root.children(recursive=True)):
         with suppress(psutil.NoSuchProcess, OSError):
             times = process.cpu_times()
-            cpu_s += _cpu_s(process.pid) + times.children_user + times.children_system
+            cpu_s += cpu_s_of(process.pid) + times.children_user + times.children_system
             counters = process.io_counters()
             written += counters.write_chars
             stored += counters.write_bytes
             resident += process.memory_info().rss
     return Usage(cpu_s, written, stored, resident)
-
-
-def _cpu_s(pid: int) -> float:
-    """Return the processor time of a process and all its threads, ended ones too, in finer steps than /proc has.
-
-    Raises OSError if the process is gone.
-    """
-    # Linux numbers the clock of a process by its id: clock_getcpuclockid(3), which Python lacks.
-    return time.clock_gettime((~pid << 3) | 2)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 HOUR_MS = 3_600_000
-_HELD_EVENTS, _MEASURED_EVENTS = 200_000, 100_000
+_HELD_EVENTS, MEASURED_EVENTS = 200_000, 100_000
 _EVENTS_FLOOR = 2_000
 _ONE = (HOUR_MS,)
 _TEN = tuple(HOUR_MS // 10 * n for n in range(1, 11))
@@ -21,7 +21,7 @@ class Work:
     windows_ms: tuple[int, ...]
     per_key: int
     held: int = _HELD_EVENTS
-    measured: int = _MEASURED_EVENTS
+    measured: int = MEASURED_EVENTS
 
     @property
     def keys(self) -> int:

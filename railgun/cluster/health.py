@@ -146,7 +146,7 @@ def _of_members(
 ) -> Iterator[str]:
     """Tell whether a node leads, and whether enough nodes take part. able: the nodes that can have copies."""
     away = {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
-    apart = away & {report.node for report in observed.reports.going_on(now_s)}
+    apart = away & observed.apart(now_s)
     if leader is None and (observed.members or apart):
         yield "no node leads: nothing is moved, and no copies are made"
     if plan.copies and not observed.members and not apart:

@@ -184,6 +184,10 @@ class ObservedCluster:
         """Return when a node was first heard since its last start; -infinity if it never was."""
         return self._started_s.get(node, -math.inf)
 
+    def apart(self, now_s: float) -> set[str]:
+        """Return the nodes that are not in the group of nodes, and whose units go on."""
+        return {report.node for report in self.reports.going_on(now_s)} - self.members
+
     def silent_units(self, now_s: float) -> list[UnitReport]:
         """Return the last reports of units that say nothing any more though their nodes live, by their names.
 

@@ -141,7 +141,7 @@ def _nodes(
                 copies.setdefault(copy["node"], []).append((task, copy))
     lost = Counter(name for nodes in plan.lost.values() for name in nodes)
     said_ms = observed.reports.said_ms()
-    apart = {report.node for report in observed.reports.going_on(now_s)} - observed.members
+    apart = observed.apart(now_s)
     for name in names:
         found = _node(observed, plan, name, copies.get(name, []))
         if name not in observed.members and said_ms.get(name):

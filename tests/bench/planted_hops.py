@@ -9,10 +9,9 @@ import threading
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench.peers.consumer_deque import events
 from bench.peers.protocol import Task, when_input_ends
 from bench.process import end_in_order
-
-_POLL_S = 0.01
 
 
 def main(hop_ms: int, task: Task) -> None:
@@ -24,21 +23,13 @@ def main(hop_ms: int, task: Task) -> None:
     producer = Producer({"bootstrap.servers": task.broker, "linger.ms": 0})
     consumer = Consumer({"bootstrap.servers": task.broker, "group.id": "planted"})
     consumer.assign([TopicPartition(task.input, 0, 0)])
-    while not ended.is_set():
-        message = consumer.poll(_POLL_S)
-        producer.poll(0)
-        if message is None:
-            continue
-        if error := message.error():
-            raise SystemExit(f"{task.input}: {error}")
-        value = message.value()
-        assert value is not None
-        event = json.loads(value)
+    for event in events(consumer, task.input, ended):
         opened_ms = event["ts"] // hop_ms * hop_ms + hop_ms - window_ms
         held = [each for each in cards.get(event["card"], []) if each[0] >= opened_ms]
         cards[event["card"]] = [*held, (event["ts"], event["amount"])]
         answer = {"id": event["tx_id"], "s": sum(amount for _, amount in cards[event["card"]])}
         producer.produce(task.output, json.dumps(answer), event["tx_id"], partition=0)
+        producer.poll(0)
     producer.flush()
     consumer.close()
 

@@ -295,10 +295,7 @@ class KafkaTopics:
         own = KafkaAdmin(self._settings, self.client_errors)
         try:
             answer = own.client.list_consumer_group_offsets([wanted], request_timeout=self._timeout_s)[group]
-            found: ConsumerGroupTopicPartitions = answer.result()
-        except KafkaException as error:
-            own.client.poll(0)
-            raise as_transport_error(group, error.args[0], own.client_errors.last, "Describe") from error
+            found: ConsumerGroupTopicPartitions = self._result(group, answer.result, "Describe", own.client)
         finally:
             own.client.close()
         return {
@@ -459,13 +456,18 @@ class KafkaTopics:
                 raise as_transport_error(topic, late, self.client_errors.last)
             time.sleep(_METADATA_RETRY_S)
 
-    def _result(self, place: str, request: Callable[[], T], right: str = "") -> T:
-        """Return the result of a request. Raises TransportError. right: what the request needs on the broker."""
+    def _result(
+        self, place: str, request: Callable[[], T], right: str = "", client: AdminClient | None = None
+    ) -> T:
+        """Return the result of a request. Raises TransportError.
+
+        right: what the request needs on the broker.  client: which was asked, if it is not the shared one.
+        """
         try:
             return request()
         except KafkaException as error:
-            # The admin client reports errors of its connections only in `poll`.
-            self._client.poll(0)
+            # An admin client reports errors of its connections only in `poll`.
+            (client or self._client).poll(0)
             raise as_transport_error(place, error.args[0], self.client_errors.last, right) from error
 
 
