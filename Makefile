@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 DEMO_STAMP := $(VENV)/.demo-setup-done
 
-.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-peers bench-paper bench-workloads peers-setup bench-spark bench-quick bench-compare upgrade-check
+.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-console bench-failover bench-peers bench-paper bench-workloads bench-stages peers-setup bench-spark bench-quick bench-compare upgrade-check
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -94,13 +94,15 @@ lock: setup  ## resolve the dependencies anew and pin them with their hashes
 	@$(PIP_COMPILE) --constraint requirements-dev.lock --extra engine --output-file requirements.lock pyproject.toml
 	@$(PIP_COMPILE) --output-file bench/peers/requirements.lock bench/peers/requirements.in
 
+# AGAIN=1: what bench-peers, bench-paper and bench-workloads have kept is measured, too.
 RUNS ?= 3
 EVENTS ?= 1000000
 SCALE ?= 1
 BENCH_UNIT = $(BIN)/python -m bench.unit
 BENCH_HTTP = $(BIN)/python -m bench.http
 
-bench: bench-unit bench-http bench-kafka bench-e2e bench-values  ## every bench
+bench: RUNS = 1
+bench: bench-unit bench-http bench-kafka bench-e2e bench-values bench-console  ## every bench of this engine alone, once
 
 bench-unit: setup kernels  ## how fast one task is: RUNS=3 SCALE=1
 	@$(BENCH_UNIT) --runs $(RUNS) --scale $(SCALE)
@@ -118,6 +120,9 @@ bench-e2e: setup kernels  ## how fast everything together is on a local broker, 
 bench-values: setup kernels  ## how fast values without an event are beside events, on an engine and on a local broker: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.values --runs $(RUNS) --scale $(SCALE)
 
+bench-console: setup kernels  ## how soon a browser shows the console, and what a hundred pages cost (chromium): RUNS=3 SCALE=1
+	@$(BIN)/python -m bench.console --runs $(RUNS) --scale $(SCALE)
+
 bench-failover: setup kernels  ## how long answers are away when nodes are killed, stopped, emptied, on a local broker: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.failover --runs $(RUNS) --scale $(SCALE)
 
@@ -133,17 +138,21 @@ $(PEERS_STAMP): bench/peers/requirements.lock $(DEMO_STAMP)
 	@touch $@
 
 # What cannot be fetched is named as not run.
-bench-peers: setup kernels  ## this engine beside others on the same events (Java 17): ONLY=flink_heap WORK=one_10 RUNS=3 SCALE=1
+bench-peers: setup kernels  ## this engine beside others on the same events (Java 17): ONLY=flink_heap WORK=one_10 RUNS=3 SCALE=1 AGAIN=1
 	@$(MAKE) --no-print-directory peers-setup || true
-	@$(BIN)/python -m bench.peers --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY)) $(if $(WORK),--work $(WORK))
+	@$(BIN)/python -m bench.peers --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY)) $(if $(WORK),--work $(WORK)) $(if $(AGAIN),--again)
 
-bench-paper: setup kernels  ## the experiments of the Railgun paper, each 75 minutes at most: ONLY=fig9b RUNS=3 SCALE=1
-	@$(BIN)/python -m bench.paper --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY))
+bench-paper: setup kernels  ## the experiments of papers, each 75 minutes at most (Java 17): ONLY=fig9b RUNS=3 SCALE=1 AGAIN=1
+	@$(if $(filter fig8,$(or $(ONLY),fig8)),$(MAKE) --no-print-directory peers-setup || true,:)
+	@$(BIN)/python -m bench.paper --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY)) $(if $(AGAIN),--again)
 
-bench-workloads: setup kernels  ## work that others have described, by our own events: ONLY=tiktok RUNS=3 SCALE=1
-	@$(BIN)/python -m bench.workloads --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY))
+bench-workloads: setup kernels  ## work that others have described, by our own events: ONLY=tiktok RUNS=3 SCALE=1 AGAIN=1
+	@$(BIN)/python -m bench.workloads --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY)) $(if $(AGAIN),--again)
 
-bench-quick: setup kernels  ## every figure at a small scale: does it run, roughly how fast
+bench-stages: setup kernels  ## where the time of an event goes: RUNS=3 SCALE=1 AGAIN=1
+	@$(BIN)/python -m bench.stages --runs $(RUNS) --scale $(SCALE) $(if $(AGAIN),--again)
+
+bench-quick: setup kernels  ## the unit, HTTP, Kafka and end to end at a fiftieth: do they run, roughly how fast
 	@$(BENCH_UNIT) --runs 1 --scale 0.02
 	@$(BENCH_HTTP) --runs 1 --scale 0.02
 	@$(BIN)/python -m bench.kafka --runs 1 --scale 0.02
@@ -153,9 +162,9 @@ bench-spark: setup kernels  ## how fast Spark validates, and builds history; wha
 	@$(BIN)/python -m bench.spark --events $(EVENTS)
 	@$(BIN)/python -m bench.deepening --runs $(RUNS) --scale $(SCALE)
 
-bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 http:os"
+bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 http:os" KEEP=1
 	@test -n "$(BASE)" || { echo "say with what: make bench-compare BASE=REVISION" >&2; exit 2; }
-	@$(BIN)/python -m bench.compare $(BASE) --runs $(RUNS) --scale $(SCALE) $(if $(EACH),--each $(EACH)) $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -m bench.compare $(BASE) --runs $(RUNS) --scale $(SCALE) $(if $(EACH),--each $(EACH)) $(if $(ONLY),--only $(ONLY)) $(if $(KEEP),--keep)
 
 upgrade-check: setup  ## an upgrade from the git revision BASE to this tree and the step back, each reply checked (Java 17)
 	@test -n "$(BASE)" || { echo "say from where: make upgrade-check BASE=REVISION" >&2; exit 2; }

@@ -4,7 +4,7 @@
 
 A connection of a server is handed the bytes of requests in this process, without a socket, and the backend answers at
 once: what is left is to read a request, to decide about it, and to write an answer. Prints a line per figure with the
-median and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what each figure is.
+median and the spread over the runs, and at the end one line of JSON. docs/measuring.md says what each figure is.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """How fast a backlog of twelve partitions is answered by two front-ends, and whether every answer is right.
 
-Part of the end-to-end bench: `python -m bench.e2e --only backlog`. docs/benchmarks.md says what the figures are.
+Part of the end-to-end bench: `python -m bench.e2e --only backlog`. docs/measuring.md says what the figures are.
 """
 
 import tempfile

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +17,8 @@ _ANSWER_SECONDS = 1_200.0
 _END_SECONDS = 180.0
 _SHOWN_CHARACTERS = 200
 
+TREE = Path(__file__).resolve().parent.parent
+
 
 class ChildFailedError(Exception):
     """A measuring process ended before it answered. Its errors are on stderr."""
@@ -24,18 +27,23 @@ class ChildFailedError(Exception):
 class Child:
     """`python -m module arguments` on the modules in `folder` (by default this tree).
 
-    It writes a line of JSON for each line that it reads, or one before it ends.  side: the folder's name in errors.
+    It writes a line of JSON for each line that it reads, or one before it ends.  side: the name in errors of what it
+    measures.  environment: more variables.
     """
 
     def __init__(
-        self, module: str, arguments: list[str], folder: Path | None = None, side: str | None = None
+        self,
+        module: str,
+        arguments: list[str],
+        folder: Path = TREE,
+        side: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = " ".join([*([] if side is None else [f"{side}:"]), "python -m", module, *arguments])
-        folder = folder or Path(__file__).resolve().parent.parent
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=folder,
-            env=environment_of(folder),
+            env={**environment_of(folder), **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -6,9 +6,9 @@ A line counts where it holds a part of a statement. Comments, blank lines and do
 import tokenize
 from collections import Counter
 from io import StringIO
-from pathlib import Path
 
-_TREE = Path(__file__).resolve().parent.parent
+from bench.children import TREE
+
 _PACKAGES = ("railgun", "reservoir", "frontend")
 
 _NO_CODE = frozenset(
@@ -37,7 +37,7 @@ def main() -> None:
     """Print the size of each package, and of all."""
     total = Counter[str]()
     for package in _PACKAGES:
-        sources = [path.read_text(encoding="utf-8") for path in (_TREE / package).rglob("*.py")]
+        sources = [path.read_text(encoding="utf-8") for path in (TREE / package).rglob("*.py")]
         size = Counter(modules=len(sources), lines=sum(map(code_lines, sources)))
         print(f"{package:10} {size['modules']:>4} modules {size['lines']:>7,} lines")
         total += size

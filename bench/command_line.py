@@ -12,6 +12,11 @@ from bench.report import Report
 Case = Callable[[Report], None]
 
 
+def again_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a bench that keeps its figures."""
+    parser.add_argument("--again", action="store_true", help="measure what is known, too")
+
+
 def measure(
     bench: str,
     about: str | None,
@@ -50,7 +55,7 @@ def measure(
             cases[name](report)
         except ChildFailedError as error:
             failed = True
-            print(f"{name}: not measured: {error}", file=sys.stderr)
+            report.note_missing(name, str(error))
     print(f"at the end: {load()}")
-    print(json.dumps({"bench": bench, "figures": report.figures}))
+    print(json.dumps({"bench": bench, "figures": report.figures, "not_run": report.not_run}))
     return int(failed)

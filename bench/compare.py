@@ -1,6 +1,6 @@
 """This tree against another revision of it: both sides measure in turn, in pairs, so that both meet the same machine.
 
-    python -m bench.compare REVISION [--only WHAT ...] [--runs N] [--each N] [--scale F]
+    python -m bench.compare REVISION [--only WHAT ...] [--runs N] [--each N] [--scale F] [--keep]
 
 WHAT is a workload of the unit bench (payments_1x3, batch1, cold_10m, ...), or BENCH:CASE, which is everything that
 `python -m bench.BENCH --only CASE` measures:
@@ -11,9 +11,10 @@ WHAT is a workload of the unit bench (payments_1x3, batch1, cold_10m, ...), or B
     e2e:in_out        in_out_max_rate, in_out_p999_ms_at_500, ...
     e2e:bulk          in_out_bulk, in_out_bulk_wide
 
-The revision is checked out in this tree's .cache while the comparison runs. Each side runs its own bench/ on its own
-modules; both use this tree's Python and packages. A figure that one side lacks is named, and so is a bench that fails
-on one side; the others go on.
+The revision is checked out in this tree's .cache while the comparison runs. Both sides use this tree's Python and
+packages. http:…, e2e:in_out, e2e:bulk and e2e:killed are under one injector: this tree's bench/ drives the server of
+either side. Of all others each side runs its own bench/ on its own modules. A figure that one side lacks is named, and
+so is a bench that fails on one side; the others go on.
 
 Prints a line per figure: both medians, then the median and the spread of the pairs' ratios (this tree's value divided
 by the revision's). The last line is JSON. The exit code is 1 where something could not be compared.
@@ -28,15 +29,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.children import Child, ChildFailedError
+from bench.children import TREE, Child, ChildFailedError
 from bench.pairs import Figures, Pairs
-from bench.process import end_in_order, load
+from bench.process import compile_bytecode, end_in_order, load
 from bench.revision import UnknownRevisionError, changed_benches, checked_out, commit_of
+from bench.service import SERVED_TREE
 from bench.unit_cases import THROUGHPUT, WORKLOADS
 
-_TREE = Path(__file__).resolve().parent.parent
 _NEW = "this tree"
 _DEFAULT = [*(name for name in THROUGHPUT if name != "cold_10m"), "batch1"]
+# Their servers are started by `bench.service`, and they speak with these over HTTP and by topics alone.
+_UNDER_ONE_INJECTOR = ("http:", "e2e:in_out", "e2e:bulk", "e2e:killed")
 # The names of figures, by the columns in the answers of a workload's process.
 _COLUMNS = {"events_per_s": "{}", "events_per_cpu_s": "{}_per_cpu"}
 _BATCH1_COLUMNS = {each: "{}_" + each for each in ("p50_ms", "p999_ms", "p999_cpu_ms")}
@@ -54,10 +57,11 @@ class Sides:
     each: int
     scale: float
 
-    def compile_kernels(self) -> None:
+    def compile_all(self) -> None:
         """Have each side compile its kernels, which measuring would do otherwise; print the reason if it fails."""
         for side, folder in self.folders.items():
             print(f"kernels of {side}", file=sys.stderr, flush=True)
+            compile_bytecode(folder)
             try:
                 with Child("railgun.kernels", [], folder, side) as child:
                     child.lines()
@@ -87,13 +91,17 @@ class Sides:
                 yield [measured[side] for side in self.folders]
 
     def _bench_pairs(self, bench: str, case: str) -> Iterator[list[Figures]]:
-        """Measure a bench's case: each side starts its bench anew in every run."""
+        """Measure a bench's case: the bench is started anew for each side in every run."""
+        is_driven = f"{bench}:{case}".startswith(_UNDER_ONE_INJECTOR)
         arguments = ["--only", case, "--runs", str(self.each), "--scale", str(self.scale)]
         for run, order in enumerate(self._orders(), 1):
             measured: dict[str, Figures] = {}
             for side in order:
                 print(f"{bench}:{case}: run {run} of {self.runs}, {side}", file=sys.stderr, flush=True)
-                with Child(f"bench.{bench}", arguments, self.folders[side], side) as child:
+                served = self.folders[side]
+                environment = {SERVED_TREE: str(served)} if is_driven else {}
+                folder = TREE if is_driven else served
+                with Child(f"bench.{bench}", arguments, folder, side, environment) as child:
                     measured[side] = child.last_answer().get("figures", {})
             yield [measured[side] for side in self.folders]
 
@@ -144,7 +152,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="measured events, seconds and long windows, as a multiple"
     )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep the figures in bench/results/; `python -m bench.publish` shows those beside one revision",
+    )
     return parser.parse_args()
+
+
+def _keep(commit: str, sides: Sides, what: str, found: Pairs) -> None:
+    # Imported here: what is not kept needs no module of the engine.
+    from bench.comparison import keep
+
+    keep({"base": commit, "runs": sides.runs, "each": sides.each, "scale": sides.scale}, what, found)
 
 
 def main() -> int:
@@ -152,21 +172,28 @@ def main() -> int:
     arguments = _arguments()
     end_in_order()
     try:
-        commit = commit_of(_TREE, arguments.revision)
+        commit = commit_of(TREE, arguments.revision)
     except UnknownRevisionError as error:
         print(f"bench.compare: {error}", file=sys.stderr)
         return 2
-    with checked_out(_TREE, commit) as base:
-        folders = {arguments.revision: base, _NEW: _TREE}
+    with checked_out(TREE, commit) as base:
+        folders = {arguments.revision: base, _NEW: TREE}
         sides = Sides(folders, arguments.runs, arguments.each, arguments.scale)
         print(f"{arguments.revision} ({commit[:12]}) -> {_NEW}; {load()}")
-        if changed := changed_benches(_TREE, commit):
-            print(f"each side runs its own of these files, which differ: {' '.join(changed)}")
-        sides.compile_kernels()
+        chosen = arguments.only or _DEFAULT
+        driven = [what for what in chosen if what.startswith(_UNDER_ONE_INJECTOR)]
+        if driven:
+            print(f"this tree's injector drives both sides: {' '.join(driven)}")
+        if len(driven) < len(chosen) and (changed := changed_benches(TREE, commit)):
+            others = "of the others " if driven else ""
+            print(f"{others}each side runs its own of these files, which differ: {' '.join(changed)}")
+        sides.compile_all()
         everything = Pairs(tuple(sides.folders))
-        for what in arguments.only or _DEFAULT:
+        for what in chosen:
             found = compared(sides, what)
             found.print_lines()
+            if arguments.keep:
+                _keep(commit, sides, what, found)
             everything.update(found)
     print(json.dumps({"bench": "compare", "base": commit, **everything.summary()}))
     return int(bool(everything.missing))

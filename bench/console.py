@@ -3,7 +3,7 @@
     python -m bench.console [--only NAME ...] [--runs N] [--scale F]
 
 It drives Debian's Chromium, but for what many pages cost: these are connections that ask as a page does. Prints a line
-per figure with the median and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what
+per figure with the median and the spread over the runs, and at the end one line of JSON. docs/measuring.md says what
 each figure is.
 """
 

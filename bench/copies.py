@@ -3,7 +3,7 @@
     python -m bench.copies [--only NAME ...] [--runs N] [--scale F]
 
 Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
-docs/benchmarks.md says what each figure is. The events are multiplied by the scale.
+docs/measuring.md says what each figure is. The events are multiplied by the scale.
 """
 
 import re
@@ -24,23 +24,23 @@ from bench.nodes import NodeCluster, node_cluster
 from bench.report import Report
 from bench.unit_cases import THROUGHPUT
 
-_EVENTS, _CARDS = 5_000_000, 1_000_000
+EVENTS, _CARDS = 5_000_000, 1_000_000
 # Of a quarter of a mebibyte each there are more than 200 segments.
 _LINKED_EVENTS = 800_000
 _RATE_PER_S, _BEFORE_S, _REST_S = 2_000, 20.0, 40.0
 # The window holds all events, so that the copy takes over events and state of each.
-_WORKLOAD = replace(
+WORKLOAD = replace(
     THROUGHPUT["payments_1x3"],
     payments=replace(THROUGHPUT["payments_1x3"].payments, cards=_CARDS, card_exponent=0.0),
     window_ms=24 * 3_600_000,
 )
-_FROM_LOG = {"RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": str(10**12)}
-_FROM_NODE = {"RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": "1000"}
+FROM_LOG = {"RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": str(10**12)}
+FROM_NODE = {"RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": "1000"}
 _UNLIMITED = {"RAILGUN_CLUSTER__TRANSFER_RATE_BYTES": "0"}
-_GIVER, _TAKER = "node-1", "node-2"
+GIVER, TAKER = "node-1", "node-2"
 
 
-class _Made(NamedTuple):
+class Made(NamedTuple):
     """How long a new copy took, in seconds. start_s: of the node, until its unit knows what the copy needs.
 
     copy_s: from then until it has caught up.  fetch: what the node says of the fetch; None if it made none.
@@ -51,24 +51,28 @@ class _Made(NamedTuple):
     fetch: re.Match[str] | None
 
 
-def _make_anew(cluster: NodeCluster, settings: dict[str, str]) -> _Made:
+def make_anew(cluster: NodeCluster, settings: dict[str, str]) -> Made:
     """Delete the data of the node that takes copies, start it, and wait until they have caught up."""
-    node = cluster.nodes[_TAKER]
-    node.stop()
-    shutil.rmtree(cluster.folder / _TAKER / "tasks")
+    cluster.nodes[TAKER].stop()
+    shutil.rmtree(cluster.folder / TAKER / "tasks")
+    return start_copy(cluster, TAKER, settings)
+
+
+def start_copy(cluster: NodeCluster, name: str, settings: dict[str, str]) -> Made:
+    """Start a node that is away, and wait until its copies have caught up."""
     begun_s = time.monotonic()
-    node.start(settings)
-    cluster.await_seen(_is_begun, "the copy does not begin")
+    cluster.nodes[name].start(settings)
+    cluster.await_seen(partial(_is_begun, name), "the copy does not begin")
     wanted_s = time.monotonic()
     cluster.await_whole()
     ended_s = time.monotonic()
-    return _Made(wanted_s - begun_s, ended_s - wanted_s, node.fetched())
+    return Made(wanted_s - begun_s, ended_s - wanted_s, cluster.nodes[name].fetched())
 
 
-def _is_begun(seen: dict[str, Any]) -> bool:
-    """Whether the new copy has been heard: it is fetched, or reads its log."""
+def _is_begun(name: str, seen: dict[str, Any]) -> bool:
+    """Whether a node's copy has been heard: it is fetched, or reads its log."""
     return any(
-        copy["node"] == _TAKER and copy["state"] in ("behind", "silent")
+        copy["node"] == name and copy["state"] in ("behind", "silent")
         for task in seen["tasks"]
         for copy in task["copies"]
     )
@@ -77,17 +81,17 @@ def _is_begun(seen: dict[str, Any]) -> bool:
 def _sources(report: Report) -> None:
     """Measure a copy of one task made from the log, and from the other node, with the default rate and without one."""
     found: dict[str, list[float]] = {}
-    with node_cluster(definitions_with(_WORKLOAD, 1), (_GIVER, _TAKER)) as cluster:
-        target = Target(cluster.service, _WORKLOAD.payments, Scaled(report.scale).events(_EVENTS))
-        target.bulk(Scaled(report.scale).events(_EVENTS), connections=1)
+    with node_cluster(definitions_with(WORKLOAD, 1), (GIVER, TAKER)) as cluster:
+        target = Target(cluster.service, WORKLOAD.payments, Scaled(report.scale).events(EVENTS))
+        target.bulk(Scaled(report.scale).events(EVENTS), connections=1)
         cluster.await_whole()
         for _ in range(report.runs):
-            log = _make_anew(cluster, _FROM_LOG)
-            node = _make_anew(cluster, _FROM_NODE)
+            log = make_anew(cluster, FROM_LOG)
+            node = make_anew(cluster, FROM_NODE)
             # The rate is that of the node that gives.
-            _start_again(cluster, _GIVER, _UNLIMITED)
-            fast = _make_anew(cluster, _FROM_NODE)
-            _start_again(cluster, _GIVER, {})
+            _start_again(cluster, GIVER, _UNLIMITED)
+            fast = make_anew(cluster, FROM_NODE)
+            _start_again(cluster, GIVER, {})
             if log.fetch or not node.fetch or not fast.fetch:
                 raise ChildFailedError("a copy was not made from where it should be")
             for key, value in (
@@ -108,7 +112,7 @@ def _sources(report: Report) -> None:
 
 def _linked(report: Report) -> None:
     """Measure how much of its segments a copy fetches that has all but the last hundredth of the events."""
-    made = linked_copy(_WORKLOAD, Scaled(report.scale).events(_LINKED_EVENTS))
+    made = linked_copy(WORKLOAD, Scaled(report.scale).events(_LINKED_EVENTS))
     report.note("linked_segments", [made.segments])
     report.note("linked_fetched_share", [made.moved_bytes / made.segment_bytes], 4)
 
@@ -126,16 +130,16 @@ def _beside(report: Report) -> None:
     """
     found: dict[str, list[float]] = {}
     scaled = Scaled(report.scale)
-    with node_cluster(definitions_with(_WORKLOAD, 1), (_GIVER, _TAKER)) as cluster:
-        target = Target(cluster.service, _WORKLOAD.payments, scaled.events(_EVENTS))
-        target.bulk(scaled.events(_EVENTS), connections=1)
+    with node_cluster(definitions_with(WORKLOAD, 1), (GIVER, TAKER)) as cluster:
+        target = Target(cluster.service, WORKLOAD.payments, scaled.events(EVENTS))
+        target.bulk(scaled.events(EVENTS), connections=1)
         cluster.await_whole()
         for _ in range(report.runs):
             start, copy = (
                 target.while_doing(do, _RATE_PER_S, _BEFORE_S, _REST_S)
                 for do in (
-                    partial(_start_again, cluster, _TAKER, _FROM_LOG),
-                    partial(_make_anew, cluster, _FROM_NODE),
+                    partial(_start_again, cluster, TAKER, FROM_LOG),
+                    partial(make_anew, cluster, FROM_NODE),
                 )
             )
             for key, value in (

@@ -3,7 +3,7 @@
     python -m bench.failover [--only NAME ...] [--runs N] [--scale F]
 
 Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
-docs/benchmarks.md says what each figure is. The rate and the seconds are multiplied by the scale.
+docs/measuring.md says what each figure is. The rate and the seconds are multiplied by the scale.
 """
 
 import random
@@ -31,13 +31,12 @@ _ROLLING_S, _SILENT_S = 90.0, 20.0
 _LONG_S = 3.0
 _NARROW = THROUGHPUT["payments_1x3"]
 _NODES = ("node-1", "node-2", "node-3")
-_ONE_TASK = 'partitioners = ["card"]'
 _GRACE_S = 60.0
 
 
 def definitions_with(workload: Workload, partitions: int) -> str:
     """Return a workload's definitions with so many tasks."""
-    return workload.definitions.replace(_ONE_TASK, f"{_ONE_TASK}\npartitions = {partitions}")
+    return replace(workload, partitions=partitions).definitions
 
 
 class _Load:

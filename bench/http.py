@@ -3,7 +3,7 @@
     python -m bench.http [--only NAME ...] [--runs N] [--scale F]
 
 Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
-docs/benchmarks.md says what each figure is.
+docs/measuring.md says what each figure is.
 """
 
 import math
@@ -11,13 +11,15 @@ import random
 import shutil
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from bench.children import ChildFailedError
 from bench.command_line import Case, measure
-from bench.http_run import Added, Target, added
+from bench.http_run import Added, Singles, Target, added
 from bench.killing import INTERVAL_S
 from bench.report import Report
 from bench.service import Service
@@ -25,7 +27,8 @@ from bench.unit_cases import THROUGHPUT, Workload
 
 _NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]
 _BULK_EVENTS, _WIDE_BULK_EVENTS = 1_000_000, 200_000
-_STEADY_RATE_PER_S, _STEADY_S, _STEP_S = 500, 30.0, 5.0
+_STEADY_RATE_PER_S, _FAST_RATE_PER_S, _STEADY_S, _STEP_S = 500, 5_000, 30.0, 5.0
+_ONE_BY_ONE = 15_000
 _ADDED, _ADDED_BEFORE_S, _ADDED_REST_S, _IN_TURN_EVERY_S = 100, 20.0, 80.0, 1.5
 _SHARED_WINDOWS = 5
 # Ten events lie above a p99.9 then, and a checkpoint is under way before and after.
@@ -34,6 +37,9 @@ _KILLED_EVENTS, _KILLED_CARDS, _KILLED_WINDOW_MS = 5_000_000, 1_000_000, 1_000_0
 _KILLED_RATE_PER_S, _KILLED_LINES = 5_000, 50
 # The scale of `make bench-quick`.
 _FIGURES_FROM = 0.02
+_RATES = ("bulk", "max_rate")
+
+Values = defaultdict[str, list[float]]
 
 
 class Scaled:
@@ -83,34 +89,53 @@ def _traffic(prefix: str, workload: Workload, durability: str, *, is_computed: b
     def traffic(report: Report) -> None:
         scaled = Scaled(report.scale)
         bulk_events = _WIDE_BULK_EVENTS if workload is _WIDE else _BULK_EVENTS
-        found: dict[str, list[float]] = {
-            key: [] for key in ("bulk", "bulk_cpu", "p50", "p999", "max", "single_cpu", "ready")
-        }
+        found: Values = defaultdict(list)
         for _ in range(report.runs - 1):
             with _served(workload, durability, is_computed=is_computed) as (_, ready_s):
-                found["ready"].append(ready_s)
+                found["ready_clean_s"].append(ready_s)
         with _served(workload, durability, is_computed=is_computed) as (target, ready_s):
-            found["ready"].append(ready_s)
+            found["ready_clean_s"].append(ready_s)
             target.bulk(workload.warm_up)
             for _ in range(report.runs):
-                found["bulk_cpu"].append(
+                found["bulk_cpu_us"].append(
                     target.cpu_us(lambda: found["bulk"].append(target.bulk(scaled.events(bulk_events))))
                 )
-                steady = target.singles(_STEADY_RATE_PER_S, scaled.seconds(_STEADY_S)).latencies
-                found["p50"].append(steady.quantile_ms(0.5))
-                found["p999"].append(steady.quantile_ms(0.999))
-                found["single_cpu"].append(
-                    target.cpu_us(lambda: found["max"].append(target.max_rate(scaled.seconds(_STEP_S))))
-                )
-        report.note(f"{prefix}ready_clean_s", found["ready"], 3)
-        report.note(f"{prefix}bulk", found["bulk"])
-        report.note(f"{prefix}p50_ms_at_500", found["p50"], 3)
-        report.note(f"{prefix}p999_ms_at_500", found["p999"], 3)
-        report.note(f"{prefix}max_rate", found["max"])
-        report.note(f"{prefix}bulk_cpu_us", found["bulk_cpu"], 2)
-        report.note(f"{prefix}single_cpu_us", found["single_cpu"], 1)
+                if why := singles(target, scaled, found):
+                    report.note_missing(f"{prefix}p999_ms_at_{_FAST_RATE_PER_S}", why)
+        for key, values in found.items():
+            # Of a part that took nothing no ratio can be formed, so it has no figure.
+            if any(values) or key in _RATES:
+                report.note(f"{prefix}{key}", values, 0 if key in _RATES else 3 if "_ms" in key else 2)
 
     return traffic
+
+
+def singles(target: Target, scaled: Scaled, found: Values) -> str | None:
+    """Measure single events once: at two rates, one by one, and how many are too many.
+
+    Returns why the higher rate was not measured, or None.
+    """
+    seconds = scaled.seconds(_STEADY_S)
+    _note(found, f"at_{_STEADY_RATE_PER_S}", target.steady(_STEADY_RATE_PER_S, seconds))
+    _note(found, "one_by_one", target.one_by_one(scaled.events(_ONE_BY_ONE, 1_000)))
+    found["single_cpu_us"].append(
+        target.cpu_us(lambda: found["max_rate"].append(target.max_rate(scaled.seconds(_STEP_S))))
+    )
+    if found["max_rate"][-1] < _FAST_RATE_PER_S:
+        return f"max_rate is {found['max_rate'][-1]:,.0f}"
+    try:
+        _note(found, f"at_{_FAST_RATE_PER_S}", target.steady(_FAST_RATE_PER_S, seconds))
+    except ChildFailedError as error:
+        return str(error)
+    return None
+
+
+def _note(found: Values, key: str, each: Singles) -> None:
+    """Note the latencies of single events, and what one of them cost the server."""
+    found[f"p50_ms_{key}"].append(each.latencies.quantile_ms(0.5))
+    found[f"p999_ms_{key}"].append(each.latencies.quantile_ms(0.999))
+    for name, value in each.used.items():
+        found[f"{name}_{key}"].append(value)
 
 
 def _own_window(place: int) -> str:

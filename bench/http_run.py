@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from bench.children import ChildFailedError
 from bench.load.injector import Injection, inject
-from bench.load.latencies import merged
+from bench.load.latencies import Latencies, merged
 from bench.load.order import Order
 from bench.load.outcome import Outcome
 from bench.load.schedule import Phase, Schedule
 from bench.load.search import highest_rate, holds_below
 from bench.payments import Payments
 from bench.service import Service
+from bench.threads import used
 
 PATH = "/v1/streams/payments/events"
 _METRICS = "/v1/streams/payments/metrics"
@@ -89,6 +90,23 @@ class Target:
         events, cpu_s = self.sent_events, self.service.cpu_s()
         do()
         return (self.service.cpu_s() - cpu_s) / max(1, self.sent_events - events) * 1e6
+
+    def steady(self, rate_per_s: float, seconds: float) -> "Singles":
+        """Send single events at a rate, and measure them. Raises ChildFailedError if one was not answered well."""
+        return self._measured(self.order(Schedule.constant(rate_per_s, seconds)))
+
+    def one_by_one(self, events: int) -> "Singles":
+        """Send single events over one connection, each when the one before is answered, and measure them."""
+        order = self.order(Schedule.burst(events), connections=1, grace_s=_BULK_SECONDS_MAX)
+        return self._measured(order, from_send=True)
+
+    def _measured(self, order: Order, *, from_send: bool = False) -> "Singles":
+        before = used(self.service.pid)
+        found = inject(order)
+        after = used(self.service.pid)
+        check(found)
+        latencies = found.from_send if from_send else found.latencies
+        return Singles(latencies, {key: (after[key] - before[key]) / order.events for key in after})
 
     def singles(self, rate_per_s: float, seconds: float) -> Outcome:
         """Send single events at a rate, and return the outcome."""
@@ -195,6 +213,14 @@ class Target:
         (stream,) = self.service.ask("GET", "/v1/status")["streams"]
         tasks: list[dict[str, int]] = stream["tasks"]
         return tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Singles:
+    """The latencies of single events, and what the server used for each, by the keys of `bench.threads.used`."""
+
+    latencies: Latencies
+    used: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
     python -m bench.kafka [--runs N] [--scale F]
 
 Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
-docs/benchmarks.md says what each figure is.
+docs/measuring.md says what each figure is.
 """
 
 import sys

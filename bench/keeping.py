@@ -38,11 +38,13 @@ class Keeping:
     failures: tuple[type[Exception], ...] = (ChildFailedError,)
 
     def attempt(self, what: str, version: str, measuring: Callable[[], Figures]) -> bool:
-        """Measure something unless it is known, and print its figures. Returns whether there are any.
+        """Measure something unless it is known, and print its figures. Returns False if that failed.
 
-        Of something that was stopped the figures are kept, and it is named as not run.
+        Of something that was stopped the figures are kept, and it is named as not run. If measuring again fails, what
+        was known stays.
         """
-        if not self.again and self.results.has(what, version):
+        is_known = self.results.has(what, version)
+        if is_known and not self.again:
             print(f"{what}: known already", flush=True)
             return True
         try:
@@ -50,13 +52,20 @@ class Keeping:
         except StoppedError as error:
             figures, why = error.figures, str(error)
         except self.failures as error:
-            self.skip(what, str(error))
+            if is_known:
+                print(f"{what}: not measured again: {error}", file=sys.stderr, flush=True)
+            else:
+                self.skip(what, str(error))
             return False
         self.results.note(what, version, figures, why)
         self.results.write(self.folder)
         for key, value in figures.items():
             print(f"{what + '.' + key:56}{value:>16,.6g}", flush=True)
         return True
+
+    def why(self, what: str) -> str:
+        """Return why something was not measured, now that `attempt` has returned False."""
+        return self.results.not_run.get(what, f"{what} could not be measured again")
 
     def skip(self, what: str, why: str) -> None:
         """Say why something has no figures."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.children import TREE
 from bench.revision import commit_of
 from railgun.measuring.machine import machine_facts
 
-TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "bench" / "results"
 _DIGEST_CHARACTERS = 8
 
@@ -75,6 +75,11 @@ class Results:
         self.runs.pop(what, None)
 
     @property
+    def measured_at(self) -> list[str]:
+        """The days and times at which parts of it were measured, the earliest first."""
+        return sorted(run["at"] for run in self.runs.values())
+
+    @property
     def name(self) -> str:
         """The file's name, by the parameters and the machine."""
         described = json.dumps([self.parameters, self.machine], sort_keys=True).encode()
@@ -97,9 +102,14 @@ class Results:
 
 
 def read(path: Path) -> Results:
-    """Read a file that `write` made."""
-    read_ = json.loads(path.read_text(encoding="utf-8"))
-    return Results(*(read_[key] for key in ("bench", "parameters", "machine", "figures", "not_run", "runs")))
+    """Read a file that `write` made. Raises ValueError if it is none."""
+    try:
+        read_ = json.loads(path.read_text(encoding="utf-8"))
+        return Results(
+            *(read_[key] for key in ("bench", "parameters", "machine", "figures", "not_run", "runs"))
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no file of a run: {error!r}") from None
 
 
 def known(bench: str, parameters: dict[str, Any], folder: Path) -> Results:

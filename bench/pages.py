@@ -1,8 +1,13 @@
 """Writes what a run's file says into a page, between its marks: no figure is written by hand."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from bench.kept_results import Results
+
+_DAY_CHARACTERS, COMMIT_CHARACTERS = len("2026-01-31"), 8
+# So many commits are named.
+_COMMITS = 3
 
 
 def written(page: str, name: str, text: str) -> str:
@@ -22,6 +27,7 @@ def circumstances(results: Results) -> str:
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB",
         f"{machine['system']}, Python {machine['python']}, Java {machine['java'] or 'none'}",
         f"scale {parameters['scale']:g}, {parameters['runs']} runs, {_when(results)}",
+        *_measured(results),
     ]
     return "; ".join(parts) + "."
 
@@ -41,6 +47,18 @@ def not_run(results: Results) -> list[str]:
 
 
 def _when(results: Results) -> str:
-    at = [run["at"] for run in results.runs.values()]
+    days = [at[:_DAY_CHARACTERS] for at in results.measured_at]
+    return " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "nothing measured"
+
+
+def _measured(results: Results) -> Iterator[str]:
+    """Yield which engines were measured, and the load meanwhile."""
+    parts = Counter(run["commit"][:COMMIT_CHARACTERS] for run in results.runs.values())
+    commits = [commit for commit, _ in parts.most_common()]
+    if not commits:
+        return
+    more = f" and {len(commits) - _COMMITS} more" if len(commits) > _COMMITS else ""
+    yield f"this engine's commit {', '.join(commits[:_COMMITS])}{more}"
     loads = [run["load_1min"] for run in results.runs.values()]
-    return f"{min(at)[:10]}, load {min(loads):g} to {max(loads):g}" if at else "nothing measured"
+    low, high = min(loads), max(loads)
+    yield f"load of one minute at each part's end {low:g} to {high:g}, the bench's own threads included"

@@ -3,18 +3,18 @@
 import re
 import statistics
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 Figures = Mapping[str, float]
 
 # Names of figures end with their unit, which "_at_500" or the like may follow.
-_LOWER_IS_BETTER = re.compile(r"_(s|ms|us|mib|rss|p999_ratio)(_|$)")
+_LOWER_IS_BETTER = re.compile(r"(^|_)(s|ms|us|mib|rss|p999_ratio|waits)(_|$)")
 
 
 def lower_is_better(figure: str) -> bool:
-    """Whether a figure is a time, a size, or a ratio of latencies, by its name."""
+    """Whether a figure is a time, a size, a ratio of latencies or a number of waits, by its name."""
     return _LOWER_IS_BETTER.search(figure) is not None
 
 
@@ -49,8 +49,8 @@ class Pairs:
     def print_lines(self) -> None:
         """Print a line for each figure; and to stderr, the figures that could not be compared."""
         for figure, values in self.values.items():
-            base, new = _medians(values)
-            ratios = _ratios(values)
+            base, new = medians_of(values)
+            ratios = ratios_of(values)
             remark = ", lower is better" if lower_is_better(figure) else ""
             print(
                 f"{figure:32}{base:>12,.4g} -> {new:>12,.4g}   ratio {statistics.median(ratios):.3f} "
@@ -62,10 +62,11 @@ class Pairs:
 
     def summary(self) -> dict[str, Any]:
         """Return the last line: ratio and medians by figure, the figures that are better if lower, the missing ones."""
-        medians = {figure: _medians(values) for figure, values in self.values.items()}
+        medians = {figure: medians_of(values) for figure, values in self.values.items()}
         return {
             "figures": {
-                figure: round(statistics.median(_ratios(values)), 4) for figure, values in self.values.items()
+                figure: round(statistics.median(ratios_of(values)), 4)
+                for figure, values in self.values.items()
             },
             "medians": {figure: [float(f"{each:.6g}") for each in both] for figure, both in medians.items()},
             "lower_is_better": [figure for figure in self.values if lower_is_better(figure)],
@@ -73,9 +74,11 @@ class Pairs:
         }
 
 
-def _ratios(values: list[tuple[float, float]]) -> list[float]:
+def ratios_of(values: Sequence[tuple[float, float]]) -> list[float]:
+    """Return what this tree's value is of the revision's, pair by pair."""
     return [new / base for base, new in values]
 
 
-def _medians(values: list[tuple[float, float]]) -> tuple[float, float]:
+def medians_of(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the median of the revision's values, and that of this tree's."""
     return statistics.median(base for base, _ in values), statistics.median(new for _, new in values)

@@ -8,16 +8,22 @@ import sys
 import time
 from pathlib import Path
 
+from bench.children import TREE
+
 
 def compile_all() -> None:
     """Compile the bytecode and the kernels of this tree, as an installed program has them.
 
-    Else each start would compile every module, if the environment keeps Python from writing bytecode; and the first
-    start would compile kernels for a minute or more.
+    Else the first start would compile kernels for a minute or more.
     """
     subprocess.run([sys.executable, "-m", "railgun.kernels"], stdout=sys.stderr, check=True)
+    compile_bytecode(TREE)
+
+
+def compile_bytecode(tree: Path) -> None:
+    """Compile the bytecode of a tree. Where the environment keeps Python from writing it, each start would do so."""
     for package in ("railgun", "reservoir", "frontend", "bench"):
-        compileall.compile_dir(Path(__file__).resolve().parent.parent / package, quiet=1)
+        compileall.compile_dir(tree / package, quiet=1)
 
 
 def drop_page_cache(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """The figures of a bench by key, and the lines that show them to people."""
 
 import statistics
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -17,12 +18,14 @@ class Report:
     """The figures of one run of a bench.
 
     runs: of each measurement.  scale: of events and seconds; 1 is a whole run.  options: of the command line.
+    not_run: why a figure or a case is missing, by its name.
     """
 
     runs: int
     scale: float
     figures: dict[str, float] = field(default_factory=dict)
     options: Namespace = field(default_factory=Namespace)
+    not_run: dict[str, str] = field(default_factory=dict)
 
     def note(self, key: str, values: Sequence[float], digits: int = 0, remark: str = "") -> None:
         """Note a figure, the median of values, and print it with the spread."""
@@ -30,6 +33,11 @@ class Report:
         self.figures[key] = round(middle, digits) if digits else round(middle)
         spread = f"{min(values):,.{digits}f} .. {max(values):,.{digits}f}, {len(values)} runs"
         print(f"{key:28}{middle:>14,.{digits}f}   ({spread}){remark}", flush=True)
+
+    def note_missing(self, key: str, why: str) -> None:
+        """Say why a figure or a case is missing."""
+        self.not_run[key] = why
+        print(f"{key}: not measured: {why}", file=sys.stderr, flush=True)
 
     def in_turn(self, workloads: Sequence[str], runs: int | None = None) -> Measured:
         """Warm up a process for each of the workloads, then measure them in turn."""

@@ -16,12 +16,21 @@ from typing import Any, Self
 
 import psutil
 
-from bench.children import ChildFailedError, environment_of
+from bench.children import TREE, ChildFailedError, environment_of
 from bench.process import cpu_s
 
 _READY_SECONDS, _STOP_SECONDS = 600.0, 120.0
 _POLL_S = 0.01
 _SHOWN_BYTES = 2_000
+_STARTER = TREE / "bench" / "named_threads.py"
+
+SERVED_TREE = "BENCH_SERVED_TREE"
+"""The environment variable with the folder of the tree whose server is measured, where that is not this tree."""
+
+
+def served_tree() -> Path:
+    """Return the tree whose server is measured."""
+    return Path(os.environ.get(SERVED_TREE, TREE))
 
 
 class Service:
@@ -92,11 +101,11 @@ class Service:
     def start(self, tree: Path | None = None) -> float:
         """Start the process. Returns the seconds until it is ready, with Python's start. Raises ChildFailedError.
 
-        tree: whose modules it runs (by default this tree's).
+        tree: whose modules it runs (by default those of `served_tree`).
         """
-        environment = os.environ if tree is None else environment_of(tree)
+        tree = tree or served_tree()
         self.port = self.port or _free_port(self.host)
-        command = [sys.executable, "-m", "railgun", self._role]
+        command = [sys.executable, "-P", str(_STARTER), self._role]
         command += ["--data", str(self._folder / "data")] if self._role == "serve" else []
         command += ["--http", f"{self.host}:{self.port}", "--definitions", str(self._definitions)]
         command += [] if self._broker is None else ["--broker", self._broker]
@@ -104,7 +113,7 @@ class Service:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
-                env={**environment, **self._settings},
+                env={**environment_of(tree), **self._settings},
                 cwd=tree,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

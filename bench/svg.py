@@ -1,19 +1,25 @@
 """What drawings have in common: an SVG document on a white ground, and its text."""
 
+import textwrap
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 WIDTH = 760
+# A line of the note has so many characters: they fit in the width.
+_NOTE_CHARACTERS, _NOTE_LINE = 130, 14
 
 
 def document(pieces: Sequence[str], height: float, note: str) -> str:
-    """Return an SVG document of pieces, with a note below them."""
+    """Return an SVG document of pieces of this height, with a note below them."""
+    note_lines = textwrap.wrap(note, _NOTE_CHARACTERS)
+    places = [height + _NOTE_LINE * (place + 1) for place in range(len(note_lines))]
+    height += _NOTE_LINE * (len(note_lines) + 1)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height:.0f}" font-family="sans-serif">',
             f'<rect width="{WIDTH}" height="{height:.0f}" fill="#ffffff"/>',
             *pieces,
-            text(16, height - 10, note, size=10),
+            *(text(16, y, line, size=10) for y, line in zip(places, note_lines, strict=True)),
             "</svg>\n",
         ]
     )

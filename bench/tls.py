@@ -6,7 +6,7 @@
 TLS, get single events at 500/s over kept connections in turn. `silent`, `one-byte`, `half-closed`, `idle`, `idle-kept`:
 one with TLS, with and without 2,000 connections that do nothing of use, each opened again when it has been ended.
 Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
-docs/benchmarks.md says what each figure is.
+docs/measuring.md says what each figure is.
 """
 
 import asyncio

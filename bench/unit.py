@@ -4,7 +4,7 @@
 
 Each workload runs in a process of its own, in a steady state: as many events leave the windows as arrive, which is
 checked. Workloads that are compared with each other are measured in turn. Prints a line per figure with the median
-and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what each figure is.
+and the spread over the runs, and at the end one line of JSON. docs/measuring.md says what each figure is.
 """
 
 import statistics

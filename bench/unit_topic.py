@@ -2,7 +2,7 @@
 
     python -m bench.unit_topic [--runs N] [--scale F]
 
-Prints the figure with the median and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md
+Prints the figure with the median and the spread over the runs, and at the end one line of JSON. docs/measuring.md
 says what the figure is.
 """
 

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.children import Child, ChildFailedError
+from bench.children import TREE, Child, ChildFailedError
 from bench.load.checked_lines import CheckedLines
 from bench.nodes import NodeCluster, node_cluster
 from bench.process import compile_all, end_in_order, load
@@ -34,7 +34,6 @@ from bench.revision import UnknownRevisionError, changed_benches, checked_out, c
 from bench.service import Service
 from tests.oracle.stream import Oracle
 
-_TREE = Path(__file__).resolve().parent.parent
 _NODES = ("node-1", "node-2", "node-3")
 _CARDS, _SHOPS, _SHOWN = 40, 15, 5
 _SETTINGS = {"RAILGUN_ENGINE__CHECKPOINT_INTERVAL_S": "1"}
@@ -213,16 +212,16 @@ def main() -> int:
     arguments = _arguments()
     end_in_order()
     try:
-        commit = commit_of(_TREE, arguments.revision)
+        commit = commit_of(TREE, arguments.revision)
     except UnknownRevisionError as error:
         print(f"bench.upgrade: {error}", file=sys.stderr)
         return 2
     compile_all()
-    with checked_out(_TREE, commit) as before:
+    with checked_out(TREE, commit) as before:
         print(
             f"{arguments.revision} ({commit[:12]}) -> this tree -> {arguments.revision}; {load()}", flush=True
         )
-        if "requirements-dev.lock" in changed_benches(_TREE, commit):
+        if "requirements-dev.lock" in changed_benches(TREE, commit):
             print("the revision's requirements-dev.lock differs: it runs on this tree's packages")
         with Child("railgun.kernels", [], before, arguments.revision) as child:
             child.lines()

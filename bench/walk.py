@@ -34,6 +34,7 @@ import pyarrow as pa
 import uvloop
 from numba.core.dispatcher import Dispatcher
 
+from bench.children import TREE
 from bench.load.lines import payment_lines
 from bench.payments import BLOCK_EVENTS, blocks
 from bench.unit_cases import THROUGHPUT
@@ -43,7 +44,6 @@ from railgun import Engine
 from railgun.config.settings import HttpSettings
 from railgun.ingest.replies import replies_of
 
-_TREE = Path(__file__).resolve().parent.parent
 _PACKAGES = ("railgun", "reservoir", "frontend")
 _STREAM = "payments"
 _WORKLOAD = THROUGHPUT["payments_1x3"]
@@ -120,8 +120,8 @@ def _by_file(functions: Set[Function]) -> Passed:
     found: Passed = {}
     for file, name in sorted(functions):
         path = Path(file)
-        if path.is_relative_to(_TREE) and path.relative_to(_TREE).parts[0] in _PACKAGES:
-            found.setdefault(str(path.relative_to(_TREE)), []).append(name)
+        if path.is_relative_to(TREE) and path.relative_to(TREE).parts[0] in _PACKAGES:
+            found.setdefault(str(path.relative_to(TREE)), []).append(name)
     return found
 
 

@@ -123,12 +123,13 @@ def seconds_doubt(time_ms: int) -> str | None:
     )
 
 
-def gap_text(partitioner: str, partition: int, gap_ms: int) -> str:
-    """Return the words for a task that lacks events of a gap in its log. gap_ms: no such event is later than that."""
-    return (
-        f"{partitioner}-{partition} lacks events of a gap in its log: windows that begin at or before "
-        f"{time_text(gap_ms)} are partial"
-    )
+def gap_text(partitioner: str, partition: int, gap_ms: int | None) -> str:
+    """Return the words for a task that lacks events of a gap in its log.
+
+    gap_ms: no such event is later than that. None: the time is not to be told.
+    """
+    reach = "reach back to it" if gap_ms is None else f"begin at or before {time_text(gap_ms)}"
+    return f"{partitioner}-{partition} lacks events of a gap in its log: windows that {reach} are partial"
 
 
 def weak_topics_text(topics: Mapping[str, str]) -> str:

@@ -50,7 +50,9 @@ def test_they_compile_all_that_is_missing(tmp_path: Path) -> None:
 def test_one_that_fails_says_why(tmp_path: Path) -> None:
     said, errors = (child := _started(tmp_path, 2, "raise SystemExit('no room')")).communicate(timeout=250)
     assert child.returncode == 1
-    assert set(errors.splitlines()) == {"no room"}
+    # Both may write at once, and their words and ends of lines stand in any order then.
+    assert "no room" in errors
+    assert not errors.replace("no room", "").strip()
     assert said == ""
 
 

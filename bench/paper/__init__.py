@@ -1,1 +1,1 @@
-"""The experiments of the Railgun paper's figures 8 to 10, on this engine."""
+"""The experiments of the Railgun paper's figures 8 to 10 and of two other papers, on this engine."""

@@ -1,23 +1,23 @@
-"""The experiments of the Railgun paper's figures 8 to 10, on this engine and this machine.
+"""The experiments of figures 8 to 10 of the Railgun paper, and of two other papers, on this engine.
 
     python -m bench.paper [--only FIGURE ...] [--runs N] [--scale F] [--again]
 
 A figure takes 75 minutes at most; what does not fit is named as not run. Figures are kept in bench/results/ after
-each part, and drawn there as SVG; what is there with the same parameters, on the same machine, is not measured again.
-The last line is JSON. docs/benchmarks.md says what each figure shows.
+each part; what is there with the same parameters, on the same machine, is not measured again. `python -m bench.publish`
+writes and draws them. The last line is JSON. docs/benchmarks.md says what each figure shows.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
 
 from bench.children import ChildFailedError
-from bench.command_line import Case, measure
+from bench.command_line import Case, again_option, measure
 from bench.keeping import Keeping
 from bench.kept_results import FOLDER, known
 from bench.paper.budget import Budget, BudgetError
-from bench.paper.drawing import draw
+from bench.paper.rates import rates
+from bench.paper.recovery import recovery
 from bench.paper.table import text_of
 from bench.paper.topics import figure8
 from bench.paper.units import figure10
@@ -48,6 +48,8 @@ def _windows(figure: str) -> Experiment:
 EXPERIMENTS: dict[str, Experiment] = {figure: _windows(figure) for figure in WINDOW_FIGURES} | {
     "fig8": figure8,
     "fig10": figure10,
+    "rates": rates,
+    "recovery": recovery,
 }
 
 
@@ -59,7 +61,7 @@ def _case(figure: str) -> Case:
         complete = EXPERIMENTS[figure](report, keeping, Budget())
         results.write(FOLDER)
         print(text_of(results))
-        print(f"{FOLDER / results.name}, {draw(FOLDER / results.name)}")
+        print(FOLDER / results.name)
         report.figures |= {f"{figure}.{key}": value for key, value in results.figures.items()}
         if not complete:
             raise ChildFailedError("parts without figures are named in not_run")
@@ -67,9 +69,5 @@ def _case(figure: str) -> Case:
     return case
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--again", action="store_true", help="measure what is known, too")
-
-
 if __name__ == "__main__":
-    sys.exit(measure("paper", __doc__, {figure: _case(figure) for figure in EXPERIMENTS}, _configure))
+    sys.exit(measure("paper", __doc__, {figure: _case(figure) for figure in EXPERIMENTS}, again_option))

@@ -1,19 +1,13 @@
-"""Draws the SVG of a figure from its file of results.
+"""Draws the SVG of a figure from its file of results."""
 
-    python -m bench.paper.drawing RESULTS.json ...
-
-The SVG is written beside each file, with the same name.
-"""
-
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
-from bench.kept_results import Results, read
+from bench.kept_results import Results
 from bench.pages import circumstances
 from bench.paper.claims import PAPER_RATES
-from bench.paper.pace import QUANTILES
-from bench.paper.svg import Chart, Line, drawn
+from bench.paper.pace import QUANTILES, figure_of
+from bench.paper.recovery import WAYS
+from bench.paper.svg import Bars, Chart, Line, drawn
 from bench.paper.windows_work import CACHES_BYTES, DEFAULT_CACHE_BYTES, LENGTHS
 from bench.unit_cases import MIB
 
@@ -21,7 +15,7 @@ from bench.unit_cases import MIB
 def values(results: Results, figure: str) -> Iterator[tuple[str, float]]:
     """Yield each part that has a figure, and its value."""
     for part in results.runs:
-        if (value := results.figures.get(f"{part}.{figure}")) is not None:
+        if (value := figure_of(results, part, figure)) is not None:
             yield part, value
 
 
@@ -74,7 +68,7 @@ def _lengths(results: Results) -> list[Chart]:
 
 
 def _quantile_line(results: Results, part: str, label: str) -> Line:
-    found = {key: results.figures.get(f"{part}.{key}") for key in QUANTILES}
+    found = {key: figure_of(results, part, key) for key in QUANTILES}
     return Line(
         label, [(1 / (1 - QUANTILES[key]), value) for key, value in found.items() if value is not None]
     )
@@ -82,7 +76,7 @@ def _quantile_line(results: Results, part: str, label: str) -> Line:
 
 def _flink_label(results: Results, part: str) -> str:
     _, _, hop, backend = part.split("_")
-    behind = ", falls behind" if results.figures[f"{part}.unanswered_share"] else ""
+    behind = ", falls behind" if part in results.not_run else ""
     return f"Flink, hop {hop}, {backend}{behind}"
 
 
@@ -133,11 +127,35 @@ def _nodes(results: Results) -> list[Chart]:
     ]
 
 
-CHARTS: dict[str, Callable[[Results], Sequence[Chart]]] = {
+def _rates(results: Results) -> list[Chart]:
+    per_s = dict(values(results, "rate_per_s"))
+    title = "Latencies by topics"
+    for part in per_s.keys() & results.not_run.keys():
+        title += f"; it falls behind at {per_s[part]:,.0f} events/s"
+    lines = [
+        Line(
+            label,
+            [(per_s[part], value) for part, value in values(results, figure) if part not in results.not_run],
+        )
+        for figure, label in (("p50_ms", "p50"), ("p99_ms", "p99"), ("p999_ms", "p99.9"))
+    ]
+    return [Chart(title, "events/s", "ms", lines)]
+
+
+def _recovery(results: Results) -> list[Bars]:
+    seconds = dict(values(results, "seconds"))
+    events = max((value for _, value in values(results, "held_events")), default=0.0)
+    title = f"Until a copy of a task with {events:,.0f} events can answer"
+    return [Bars(title, "s", [(name, seconds[way]) for way, name in WAYS.items() if way in seconds])]
+
+
+CHARTS: dict[str, Callable[[Results], Sequence[Chart | Bars]]] = {
     "fig9b": _edges,
     "fig9a": _lengths,
     "fig8": _topics,
     "fig10": _nodes,
+    "rates": _rates,
+    "recovery": _recovery,
 }
 
 
@@ -145,25 +163,3 @@ def svg_of(results: Results) -> str:
     """Return the SVG of a figure's results."""
     figure = results.bench.removeprefix("paper-")
     return drawn(CHARTS[figure](results), circumstances(results))
-
-
-def draw(path: Path) -> Path:
-    """Draw the file of a figure. Returns the path of the SVG."""
-    written = path.with_suffix(".svg")
-    written.write_text(svg_of(read(path)), encoding="utf-8")
-    return written
-
-
-def main(paths: Sequence[str]) -> int:
-    """Draw each file. Returns 2 if one cannot be drawn."""
-    try:
-        for path in paths:
-            print(draw(Path(path)))
-    except (OSError, ValueError, KeyError) as error:
-        print(f"bench.paper.drawing: {error!r}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Draws charts of lines over logarithmic axes as SVG."""
+"""Draws charts of lines over logarithmic axes, and of bars, as SVG."""
 
 import math
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ _COLOURS = (
     *("#0f766e", "#a16207", "#be185d"),
 )
 _TICKS = (1, 2, 5)
+_BAR_LEFT, _BAR_ROW = 240, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,41 @@ class Chart:
     x_names: dict[float, str] | None = None
 
 
-def drawn(charts: Sequence[Chart], note: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A chart of bars from 0 on, one below the other. bars: label and value of each.  unit: of the values."""
+
+    title: str
+    unit: str
+    bars: Sequence[tuple[str, float]]
+
+
+def drawn(charts: Sequence[Chart | Bars], note: str) -> str:
     """Return charts below each other as one SVG document, a note under them."""
     pieces = []
     for place, chart in enumerate(charts):
-        pieces += [f'<g transform="translate(0 {place * CHART_HEIGHT})">', *_chart(chart), "</g>"]
-    return document(pieces, CHART_HEIGHT * len(charts) + 28, note)
+        pieces += [f'<g transform="translate(0 {place * CHART_HEIGHT})">', *_pieces(chart), "</g>"]
+    return document(pieces, CHART_HEIGHT * len(charts), note)
+
+
+def _pieces(chart: Chart | Bars) -> list[str]:
+    return _bars(chart) if isinstance(chart, Bars) else _chart(chart)
+
+
+def _bars(chart: Bars) -> list[str]:
+    pieces = [text(_LEFT, 24, chart.title, size=14)]
+    if not chart.bars:
+        return [*pieces, text(_LEFT, 60, "not measured")]
+    greatest = max(value for _, value in chart.bars)
+    for place, (label, value) in enumerate(chart.bars):
+        y, width = _TOP + place * _BAR_ROW, (WIDTH - _RIGHT - _BAR_LEFT) * value / greatest
+        size = f'width="{width:.1f}" height="{_BAR_ROW - 12}"'
+        pieces += [
+            text(_BAR_LEFT - 8, y + 18, label, anchor="end"),
+            f'<rect x="{_BAR_LEFT}" y="{y}" {size} fill="{_COLOURS[0]}"/>',
+            text(_BAR_LEFT + width + 8, y + 18, f"{value:,.3g} {chart.unit}"),
+        ]
+    return pieces
 
 
 class _Axis:
@@ -73,10 +103,10 @@ def _chart(chart: Chart) -> list[str]:
         at = y_axis.at(y)
         pieces += [
             f'<path d="M{_LEFT} {at:.1f}H{right}" stroke="#e2e8f0"/>',
-            text(_LEFT - 6, at + 4, f"{y:,g}", anchor="end"),
+            text(_LEFT - 6, at + 4, f"{y:,.10g}", anchor="end"),
         ]
     for x in sorted({x for x, _ in points}):
-        name = (chart.x_names or {}).get(x, f"{x:,g}")
+        name = (chart.x_names or {}).get(x, f"{x:,.10g}")
         pieces += [text(x_axis.at(x), low + 18, name, anchor="middle")]
     pieces += [
         text((_LEFT + right) / 2, low + 38, chart.x_title, anchor="middle"),

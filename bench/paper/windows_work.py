@@ -144,7 +144,8 @@ def length_case(name: str, scale: float) -> Case:
         select="sum(amount) AS s{n}",
         drop_page_cache=True,
     )
-    singles = max(5_000, int(100_000 * factor))
+    # They take longer than from one checkpoint to the next, so each run has one.
+    singles = max(5_000, int(400_000 * factor))
     return Case(
         name, workload, singles, float(workload.warm_up * _EVENT_BYTES_MAX[length.fields]), _singles_s(factor)
     )

@@ -10,7 +10,7 @@ there with the same parameters, on the same machine, is not measured again. The 
 import argparse
 import sys
 
-from bench.command_line import Case, measure
+from bench.command_line import Case, again_option, measure
 from bench.kept_results import FOLDER
 from bench.peers.catalog import PEERS, Peer, beside
 from bench.peers.kept_run import KeptRun
@@ -20,7 +20,7 @@ from bench.report import Report
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--work", nargs="*", choices=list(WORKS), help="which kinds of work (default: all)")
-    parser.add_argument("--again", action="store_true", help="measure what is known, too")
+    again_option(parser)
 
 
 def _case(peer: Peer) -> Case:

@@ -13,6 +13,7 @@ OURS_ON_BROKER = ("railgun_topics",)
 """This engine from topic to topic, which is measured beside every peer on a broker instead."""
 WITHOUT_JSON = OURS[:1]
 """What reads and writes no JSON, and so is not in a table of those that do."""
+_CAN_RECOVER = "can; not set up here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,10 @@ class Peer:
     module, arguments: `python -m module arguments TASK` is its process.  package: that it needs, if any.  batch: it
     processes the whole file each time.  missing: returns why it cannot run here, or None.
 
-    recovers: goes on after a crash with what it held.  on_broker: reads and writes topics.  answers_each_window: has a
-    record for each window of an event there, not one.  pinned_version: where it is not a package's.
+    recovers: whether it goes on after a crash with what it held: yes, no, or a few words.
+    on_broker: reads and writes topics.
+    answers_each_window: has a record for each window of an event there, not one.
+    pinned_version: where it is not a package's.
     """
 
     name: str
@@ -32,7 +35,7 @@ class Peer:
     package: str | None = None
     batch: bool = False
     missing: Callable[[], str | None] = lambda: None
-    recovers: bool = False
+    recovers: str = "no"
     on_broker: bool = False
     answers_each_window: bool = False
     pinned_version: str = ""
@@ -50,7 +53,12 @@ def _packaged(name: str, module: str, package: str) -> Peer:
 def _flink(name: str, program: str, backend: str, setup: str) -> Peer:
     arguments, package = (program, backend, setup), flink_program.PACKAGE
     return Peer(
-        name, "bench.peers.flink_program", arguments, package, missing=flink_program.missing, recovers=True
+        name,
+        "bench.peers.flink_program",
+        arguments,
+        package,
+        missing=flink_program.missing,
+        recovers=_CAN_RECOVER,
     )
 
 
@@ -64,7 +72,7 @@ def _streams(name: str, setup: str) -> Peer:
         "bench.peers.kafka_streams",
         (setup,),
         missing=kafka_streams.missing,
-        recovers=True,
+        recovers="yes",
         on_broker=True,
         answers_each_window=True,
         pinned_version=jars.STREAMS_VERSION,
@@ -74,7 +82,7 @@ def _streams(name: str, setup: str) -> Peer:
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        *(Peer(name, f"bench.peers.{name}", recovers=True) for name in OURS),
+        *(Peer(name, f"bench.peers.{name}", recovers="yes") for name in OURS),
         Peer("dict_deque", "bench.peers.dict_deque"),
         _packaged("duckdb_batch", "bench.peers.duckdb_batch", "duckdb"),
         _packaged("polars_batch", "bench.peers.polars_batch", "polars"),
@@ -85,15 +93,16 @@ PEERS: dict[str, Peer] = {
         _flink("flink_datastream_heap", "KeyedSums", "hashmap", "vanilla"),
         _flink("flink_datastream_rocksdb", "KeyedSums", "rocksdb", "vanilla"),
         _flink("flink_datastream_rocksdb_tuned", "KeyedSums", "rocksdb", "tuned_timers"),
-        *(_on_broker(name, recovers=True) for name in OURS_ON_BROKER),
+        *(_on_broker(name, recovers="yes") for name in OURS_ON_BROKER),
         _on_broker("consumer_deque"),
         _streams("kafka_streams", "vanilla"),
         _streams("kafka_streams_tuned", "tuned"),
+        _streams("kafka_streams_prompt", "prompt"),
         _on_broker(
             "quix_sliding",
             package="quixstreams",
             missing=lambda: lacking("quixstreams"),
-            recovers=True,
+            recovers="yes",
             answers_each_window=True,
         ),
     )

@@ -24,6 +24,8 @@ _VANILLA = {
 _SETUPS = {
     "vanilla": _VANILLA,
     "tuned": {**_VANILLA, "rocksdb.config.setter": "SlidingSums$LargeCaches", "max.poll.records": "10000"},
+    # Kafka Streams has its producer wait for more records, for up to 100 ms.
+    "prompt": {**_VANILLA, "producer.linger.ms": "0"},
 }
 
 

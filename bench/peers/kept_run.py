@@ -51,7 +51,7 @@ class KeptRun:
 
     def _shift_ms(self, peer: Peer) -> int:
         if not self._keeping.attempt(peer.name, peer.version, partial(_of_few_events, peer)):
-            raise ChildFailedError(self._kept.not_run[peer.name])
+            raise ChildFailedError(self._keeping.why(peer.name))
         return int(self._kept.figures[f"{peer.name}.{_SHIFT}"])
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from bench.found import Found
 from bench.kept_results import Results
 from bench.pages import circumstances
 from bench.peers.catalog import OURS, OURS_ON_BROKER
-from bench.peers.found import Found
 from bench.peers.summary import in_summary, speed
 from bench.svg import document, text
 
@@ -28,7 +28,7 @@ def picture(results: Results) -> str:
         bars = list(_bars(results, on_broker=on_broker, y=y + _TITLE - 16))
         pieces += [piece for bar in bars for piece in bar]
         y += _TITLE + _ROW * len(bars)
-    return document(pieces, y + 20, circumstances(results))
+    return document(pieces, y, circumstances(results))
 
 
 def _bars(results: Results, *, on_broker: bool, y: float) -> Iterator[list[str]]:

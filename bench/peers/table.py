@@ -1,28 +1,13 @@
-"""Writes the tables of docs/benchmarks.md and README.md, and their picture, from a run's file: no figure by hand.
+"""Writes the tables of all that is known of peers, from a run's file."""
 
-    python -m bench.peers.table [RESULTS.json] [--tree TREE]
+from collections.abc import Iterator
 
-Without a file it takes the newest of bench/results/.
-"""
-
-import argparse
-import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-from bench.kept_results import FOLDER, TREE, Results, read
-from bench.pages import circumstances, not_run, table, written
+from bench.found import Found
+from bench.kept_results import Results
+from bench.pages import circumstances, not_run, table
 from bench.peers.catalog import OURS, OURS_ON_BROKER, PEERS
-from bench.peers.found import Found
 from bench.peers.pacing import PACED, PART
-from bench.peers.picture import picture
-from bench.peers.summary import summary
 from bench.peers.work import WORKS
-
-MARK, SUMMARY_MARK = "peers", "peers summary"
-# README has no room for all.
-README_WORKS = ("one_10", "ten_10")
-PICTURE = Path("docs/images/peers.svg")
 
 
 def _over(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -91,46 +76,3 @@ def _disorder_rows(results: Results) -> Iterator[list[str]]:
             shares = ("answered", "right_on_arrival", "right_in_the_end")
             told = "w − 1 ms" if found["boundary_shift_ms"] else "w"
             yield [found.system, told, *(found.share(f"disorder_{share}_share") for share in shares)]
-
-
-def _newest() -> Path | None:
-    return max(FOLDER.glob("peers-*.json"), key=lambda path: path.stat().st_mtime, default=None)
-
-
-def main(words: Sequence[str]) -> int:
-    """Write the pages. Returns 2 if one has no marks, or the file is none."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.peers.table",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("results", nargs="?", type=Path, default=_newest(), help="a run's file")
-    parser.add_argument("--tree", type=Path, default=TREE, help="where docs/ and README.md are")
-    arguments = parser.parse_args(words)
-    if arguments.results is None:
-        print(f"bench.peers.table: no run is kept in {FOLDER}", file=sys.stderr)
-        return 2
-    try:
-        write(read(arguments.results), arguments.tree)
-    except (ValueError, KeyError, OSError) as error:
-        print(f"bench.peers.table: {error!r}", file=sys.stderr)
-        return 2
-    return 0
-
-
-def write(results: Results, tree: Path) -> None:
-    """Write what a run says into the pages of a tree, and the picture. Raises ValueError if a page has no marks."""
-    pages: dict[str, dict[str, str]] = {
-        "docs/benchmarks.md": {SUMMARY_MARK: summary(results), MARK: tables(results)},
-        "README.md": {SUMMARY_MARK: summary(results, README_WORKS)},
-    }
-    for name, made in pages.items():
-        page = (tree / name).read_text(encoding="utf-8")
-        for mark, text in made.items():
-            page = written(page, mark, text)
-        (tree / name).write_text(page, encoding="utf-8")
-    (tree / PICTURE).write_text(picture(results), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

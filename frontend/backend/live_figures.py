@@ -40,7 +40,7 @@ class StreamStanding:
     warming: None if that is not known yet.
     has_topics: whether this process reads input topics of the stream.
     unanswered: how many tasks nobody answers.
-    warnings: what somebody should see to. They name nothing of another stream.
+    warnings: what somebody should see to. They name nothing of another stream, and tell nothing that a mask covers.
     """
 
     metrics: int
@@ -57,6 +57,18 @@ class Waiting:
     events: int
     size_bytes: int
     oldest_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class InputStanding:
+    """How far the input topics of a stream are read, of the partitions that this process has.
+
+    waiting: how many records wait to be read, as far as is known.
+    read: how many were read since the input began.
+    """
+
+    waiting: int
+    read: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,9 @@ class LiveFigures(Protocol):
 
     def waiting(self) -> Waiting | None:
         """Return what waits for answers of a cluster; None if there is no cluster."""
+
+    def inputs(self) -> Mapping[str, InputStanding]:
+        """Return how far input topics are read, by stream."""
 
     def cluster(self) -> ClusterStanding | None:
         """Return how the cluster stood when it was looked at last; None if there is no cluster."""

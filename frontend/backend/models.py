@@ -14,9 +14,10 @@ class Happening(BaseModel):
     """What has happened in the cluster, once or again and again within 10 minutes."""
 
     kind: str = Field(
-        description="node_new, node_back, node_started; node_stopped: its copies were closed, node_lost: they "
-        "were not, node_apart: its units went on, node_gone: not known how; unit_ended, unit_silent; copy_failed, "
-        "copy_well, copy_made; not_looked: what happened meanwhile came late"
+        description="node_away: it was when the front-end began to look; node_new, node_back, node_started; "
+        "node_stopped: its copies were closed, node_lost: they were not, node_apart: its units went on, node_gone: "
+        "not known how; unit_ended, unit_silent, unit_heard again; copy_failed, copy_well, copy_made; not_looked: "
+        "what happened meanwhile came late"
     )
     at_ms: int = Field(description="when it was noted last, by the clock of the front-end, ms since 1970")
     first_ms: int = Field(description="when it was noted first")

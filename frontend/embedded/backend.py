@@ -46,8 +46,9 @@ class EmbeddedBackend:
         self.scoring = EmbeddedScoring(self.running)
         self.catalogue = EmbeddedCatalogue(self.running)
         self.deepenings = EmbeddedDeepenings(self.running)
-        self.live_figures = EmbeddedLiveFigures(self.running)
-        self.samples = Samples(console, self.live_figures.entries, Masks(console.masks))
+        masks = Masks(console.masks)
+        self.live_figures = EmbeddedLiveFigures(self.running, masks)
+        self.samples = Samples(console, self.live_figures.entries, masks)
 
     async def start(self) -> None:
         """Open the engine and take requests. Raises EngineError; CompilingStoppedError after `stop_starting`."""

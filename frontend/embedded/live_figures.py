@@ -1,9 +1,10 @@
 """The figures of the engine in this process for `GET /v1/live`: what is counted, and the last reading of its tasks."""
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from frontend.backend.live_figures import StreamStanding, Warming, Way
+from frontend.access.masks import Masks
+from frontend.backend.live_figures import InputStanding, StreamStanding, Warming, Way
 from frontend.embedded.running_engine import RunningEngine
 from railgun.catalog.catalog import StreamEntry
 from railgun.engine.folder import LOG
@@ -15,12 +16,12 @@ from railgun.wording import seconds_doubt
 
 
 class EmbeddedLiveFigures:
-    """`LiveFigures` of an engine. The name is that of the machine."""
+    """`LiveFigures` of an engine. The name is that of the machine. masks: what of streams nobody is shown."""
 
     has_cluster = False
 
-    def __init__(self, running: RunningEngine) -> None:
-        self._running = running
+    def __init__(self, running: RunningEngine, masks: Masks) -> None:
+        self._running, self._masks = running, masks
         self.name = socket.gethostname()
 
     def records(self) -> Iterable[tuple[str, Way, StreamRecord]]:
@@ -34,7 +35,8 @@ class EmbeddedLiveFigures:
             tasks.setdefault(task.stream, []).append(task)
         at_s = 0.0 if reading is None else reading.at_s
         return {
-            name: _standing(entry, tasks.get(name, ()), at_s) for name, entry in self._running.entries.items()
+            name: _standing(entry, tasks.get(name, ()), at_s, self._masks.of(entry).covers_time)
+            for name, entry in self._running.entries.items()
         }
 
     def entries(self) -> dict[str, StreamEntry]:
@@ -42,6 +44,9 @@ class EmbeddedLiveFigures:
 
     def waiting(self) -> None:
         return None
+
+    def inputs(self) -> Mapping[str, InputStanding]:
+        return {}
 
     def cluster(self) -> None:
         return None
@@ -54,8 +59,13 @@ class EmbeddedLiveFigures:
         return None if engine is None else measure_disk(engine.folder, engine.folder / LOG)
 
 
-def _standing(entry: StreamEntry, tasks: Sequence[TaskReading], at_s: float) -> StreamStanding:
-    """Return how a stream stands by the readings of its tasks at a moment. Without any its warming is not known."""
+def _standing(
+    entry: StreamEntry, tasks: Sequence[TaskReading], at_s: float, covers_time: bool
+) -> StreamStanding:
+    """Return how a stream stands by the readings of its tasks at a moment. Without any its warming is not known.
+
+    covers_time: whether the time of its events is masked.
+    """
     metrics = len(entry.names)
     if not tasks:
         return StreamStanding(metrics, None)
@@ -63,7 +73,8 @@ def _standing(entry: StreamEntry, tasks: Sequence[TaskReading], at_s: float) -> 
     for task in tasks:
         for name, share in task.filled.items():
             filled[name] = min(share, filled.get(name, 1.0))
-    doubt = seconds_doubt(round(1_000 * max(task.clock_s for task in tasks)))
+    # The doubt quotes the time of an event.
+    doubt = None if covers_time else seconds_doubt(round(1_000 * max(task.clock_s for task in tasks)))
     return StreamStanding(
         metrics,
         Warming(filled_with_derived(entry.registered, filled), at_s),

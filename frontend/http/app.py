@@ -39,6 +39,7 @@ from frontend.problems import ProblemError, no_route, of_defect, refusal, refuse
 from frontend.url_query import pairs_of, wrong_parameter
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
+from railgun.access.tls import Tls
 from railgun.catalog.definitions import REQUEST_LIMIT_BYTES
 from railgun.config.access import guard_of
 from railgun.config.settings import HttpSettings
@@ -62,6 +63,7 @@ class Application:
 
     stopping: set when streams of lines are to end.
     shown: all settings without secrets, for support bundles.
+    tls: of the port; None without TLS.
     telemetry: the text of `/metrics`; if None, that route answers 404.
     single_events: scores requests of one event. Connections hand these requests to it, and not to the application.
     guard: decides about each request before its body is read and before its stream is looked up.
@@ -70,7 +72,11 @@ class Application:
     """
 
     def __init__(
-        self, backend: Backend, settings: HttpSettings, shown: Mapping[str, Any] | None = None
+        self,
+        backend: Backend,
+        settings: HttpSettings,
+        shown: Mapping[str, Any] | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self._backend, self._settings, self._shown = backend, settings, shown or {}
         self.telemetry: Telemetry | None = None
@@ -87,6 +93,7 @@ class Application:
             backend.readiness,
             lambda: (self.in_flight.events, self.in_flight.size_bytes),
             backend.samples.masks,
+            ending=None if tls is None else tls.ending,
         )
         self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
         self._preparing = threading.Lock()

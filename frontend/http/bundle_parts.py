@@ -1,4 +1,6 @@
-"""What is in a support bundle of this server. Nothing in it is of an event, and no file of it has a secret."""
+"""What is in a support bundle of this server. No file of it has a secret, or a value of an event but the time of a
+task's newest one.
+"""
 
 import asyncio
 import platform

@@ -46,7 +46,7 @@ ROUTES = Routes((
     Route("GET",    "/v1/status",                             "status",            ServedBy.PAGES,  METRICS),
     Route("GET",    "/v1/whoami",                             "whoami",            ServedBy.PAGES,  TOKEN),
     Route("GET",    "/v1/log",                                "change_log",        ServedBy.PAGES,  OPERATE),
-    Route("GET",    "/v1/bundle",                             "bundle",            ServedBy.PAGES,  OPERATE),
+    Route("GET",    "/v1/support",                            "bundle",            ServedBy.PAGES,  OPERATE),
     Route("POST",   "/v1/streams/{stream}/deepening",         "begin_deepening",   ServedBy.PAGES,  DEFINE),
     Route("GET",    "/v1/streams/{stream}/deepening",         "show_deepening",    ServedBy.PAGES,  READ),
     Route("DELETE", "/v1/streams/{stream}/deepening",         "give_up_deepening", ServedBy.PAGES,  DEFINE),

@@ -107,7 +107,7 @@ class Service:
         scheme = "http" if self.tls is None else "https"
         self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         self._on_ready = on_ready
-        self.application = Application(backend, settings, shown)
+        self.application = Application(backend, settings, shown, self.tls)
         if self.tls is not None:
             collectors = [*collectors, TlsCollector(self.tls)]
         self.application.telemetry = exposition(backend, self.application.in_flight, collectors)

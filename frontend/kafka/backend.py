@@ -53,7 +53,9 @@ class KafkaBackend:
         self.scoring = KafkaScoring(self.running, now_ms)
         self.catalogue = KafkaCatalogue(self.running, cluster, self.scoring.recording, masks)
         self.cluster = KafkaOperations(self.running)
-        self.live_figures = KafkaLiveFigures(self.running, cluster.front_end.name, self.scoring.recording)
+        self.live_figures = KafkaLiveFigures(
+            self.running, cluster.front_end.name, self.scoring.recording, masks
+        )
 
     async def start(self) -> None:
         """Reach the broker, read the catalogue, and make the reply topic. Raises EngineError."""

@@ -6,15 +6,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from frontend.backend.live_figures import ClusterStanding, StreamStanding, Waiting, Warming, Way
+from frontend.access.masks import Masks
+from frontend.backend.live_figures import (
+    ClusterStanding,
+    InputStanding,
+    StreamStanding,
+    Waiting,
+    Warming,
+    Way,
+)
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.problems import ProblemError
 from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.task_key import TaskKey
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import EngineError
 from railgun.registry.metric_status import filled_with_derived
 from railgun.telemetry.recording import Recording, StreamRecord
+from railgun.wording import gap_text
 
 # How much of what has happened lately is shown.
 _LATELY_MAX = 3
@@ -24,20 +34,24 @@ _LATELY_MAX = 3
 class _Looked:
     """What a look at the cluster has found.
 
-    streams: by name and place of creation, the warming metrics of each stream, and the gaps in its logs in words.
+    streams: by name and place of creation, the warming metrics of each stream, and the gaps in its tasks' logs: no
+        event in such a gap is later than the time in ms.
     """
 
     cluster: ClusterStanding
-    streams: Mapping[tuple[str, int], tuple[Warming, list[str]]] = field(default_factory=dict)
+    streams: Mapping[tuple[str, int], tuple[Warming, Mapping[TaskKey, int]]] = field(default_factory=dict)
 
 
 class KafkaLiveFigures:
-    """`LiveFigures` of a cluster. recording: the counts of the events that came over HTTP."""
+    """`LiveFigures` of a cluster.
+
+    recording: the counts of the events that came over HTTP.  masks: what of streams nobody is shown.
+    """
 
     has_cluster = True
 
-    def __init__(self, running: RunningCluster, name: str, recording: Recording) -> None:
-        self._running, self.name, self._recording = running, name, recording
+    def __init__(self, running: RunningCluster, name: str, recording: Recording, masks: Masks) -> None:
+        self._running, self.name, self._recording, self._masks = running, name, recording, masks
         self._looked = _Looked(ClusterStanding(()))
 
     def records(self) -> Iterable[tuple[str, Way, StreamRecord]]:
@@ -53,8 +67,8 @@ class KafkaLiveFigures:
         inputs, unanswered = parts.inputs.running, parts.unanswered.by_stream()
         found = {}
         for name, entry in parts.intakes.now.catalog.streams.items():
-            warming, gaps = self._looked.streams.get((name, entry.created), (None, []))
-            warnings = [*_unread_topics(parts, name), *gaps]
+            warming, gaps = self._looked.streams.get((name, entry.created), (None, {}))
+            warnings = [*_unread_topics(parts, name), *_in_words(gaps, self._masks.of(entry).covers_time)]
             found[name] = StreamStanding(
                 len(entry.names), warming, name in inputs, unanswered.get(name, 0), warnings
             )
@@ -70,6 +84,13 @@ class KafkaLiveFigures:
             return Waiting(0, 0, 0.0)
         table = parts.exchange.pending_table
         return Waiting(table.events, table.size_bytes, table.oldest_s())
+
+    def inputs(self) -> dict[str, InputStanding]:
+        parts = self._running.parts
+        inputs = {} if parts is None else parts.inputs.running
+        return {
+            name: InputStanding(sum(each.lags().values()), each.records_read) for name, each in inputs.items()
+        }
 
     def cluster(self) -> ClusterStanding:
         parts = self._running.parts
@@ -97,6 +118,14 @@ def _unread_topics(parts: Parts, stream: str) -> list[str]:
     The reason is left out: it may be an error of the broker, which not everybody who may read the stream is told.
     """
     return [f"the topic {topic} is not read: /v1/status says why" for topic in parts.inputs.not_read(stream)]
+
+
+def _in_words(gaps: Mapping[TaskKey, int], covers_time: bool) -> list[str]:
+    """Return a warning of each gap. covers_time: whether the time of events is masked, so that it is not told."""
+    return [
+        gap_text(task.partitioner, task.partition, None if covers_time else gap_ms)
+        for task, gap_ms in gaps.items()
+    ]
 
 
 def _looked(parts: Parts) -> _Looked:

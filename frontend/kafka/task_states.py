@@ -28,7 +28,6 @@ from railgun.messaging.tail import Tail, TailThread, each_record, logged
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import OVERWRITTEN
 from railgun.registry.topics import Topics
-from railgun.wording import gap_text
 
 
 def at_a_glance(
@@ -196,13 +195,13 @@ class TaskStates:
                 shares.append(0.0 if heard is None else heard.status.filled.get(name, 0.0))
         return min(shares)
 
-    def gaps(self, entry: StreamEntry) -> list[str]:
-        """Return which tasks of a stream lack events of a gap in their logs, in words."""
-        found = []
+    def gaps(self, entry: StreamEntry) -> dict[TaskKey, int]:
+        """Return which tasks of a stream lack events of a gap in their logs. No such event is later than the time."""
+        found = {}
         for task in entry.task_keys:
             heard = self._heard(task)
             if heard is not None and heard.status.gap_ms is not None:
-                found.append(gap_text(task.partitioner, task.partition, heard.status.gap_ms))
+                found[task] = heard.status.gap_ms
         return found
 
     def _warming(self, entry: StreamEntry) -> set[str]:

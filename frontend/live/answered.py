@@ -212,7 +212,7 @@ class Answered:
 
 
 _NOT_KNOWN = {"rows": 0, "nulls": 0, "since_ms": None, "as_of_ms": None, "quantiles": None, "histogram": None}
-_WORDS = {Kind.STRING: "text", Kind.BOOLEAN: "boolean"}
+_WORDS = {Kind.STRING: "text", Kind.BOOLEAN: "boolean", Kind.TIMESTAMP: "time"}
 
 
 # The names of metrics, which of them are warming, and the values of all by reply.

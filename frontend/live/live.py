@@ -6,7 +6,7 @@ A caller gets the parts that its token may see: a stream's with `read` of it, th
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -17,9 +17,11 @@ import railgun
 from frontend.access.masks import Masks
 from frontend.backend.live_figures import LISTED_MAX, LiveFigures, StreamStanding, Warming, Way
 from frontend.backend.readiness import Readiness
+from frontend.live import concerns
 from frontend.live.answered import Answered
 from frontend.live.look import Look
 from frontend.live.traffic import Traffic
+from frontend.live.unread import Unread
 from railgun.access.scopes import Scopes
 from railgun.telemetry.reading import DiskReading
 
@@ -37,6 +39,7 @@ class Live:
     in_flight: returns (events, bytes) that are not answered yet.
     masks: say of which metrics nobody is shown values.
     now_s, now_ms: the clocks: monotonic, and of the wall.
+    ending: returns warnings of certificates that end within so many seconds; None without TLS.
     answered: what metrics were answered lately. Its `digest` is to be called after each tick.
     """
 
@@ -48,11 +51,12 @@ class Live:
         masks: Masks,
         now_s: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        ending: Callable[[float], Iterable[str]] | None = None,
     ) -> None:
-        self._figures, self._readiness, self._in_flight = figures, readiness, in_flight
+        self._figures, self._readiness, self._in_flight, self._ending = figures, readiness, in_flight, ending
         self._now_s, self._now_ms = now_s, now_ms
         self._started_ms = now_ms()
-        self._traffic = Traffic()
+        self._traffic, self._unread = Traffic(), Unread()
         self.answered = Answered(figures.entries, masks, now_ms)
         self._cluster_look = Look(figures.look_at_cluster, CLUSTER_S, now_s)
         self._disk_look = Look(self._measure_disk, DISK_S, now_s)
@@ -67,6 +71,7 @@ class Live:
         self._tick_ms = self._now_ms()
         records = list(self._figures.records())
         self._traffic.tick(records, self._now_s())
+        self._unread.tick(self._figures.inputs(), self._now_s())
         self.answered.tick(records)
         self._streams = None
         self._parts.clear()
@@ -128,6 +133,12 @@ class Live:
                 "oldest_s": round(waiting.oldest_s, 3),
             },
             "disk": None if disk is None else {**asdict(disk[0]), "as_of_ms": self._at_ms(disk[1])},
+            "warnings": [
+                *concerns.of_disk(None if disk is None else disk[0]),
+                *(() if self._ending is None else self._ending(concerns.CERTIFICATE_S)),
+                *concerns.of_waiting(waiting),
+                *concerns.of_inputs(self._unread.needed_s()),
+            ][:LISTED_MAX],
         }
 
     def _cluster(self) -> dict[str, Any] | None:

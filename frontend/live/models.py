@@ -106,6 +106,10 @@ class LiveProcess(BaseModel):
     in_flight_bytes: int
     waiting: LiveWaiting | None = Field(description="null where there is no cluster")
     disk: LiveDisk | None = Field(description="null: not known yet, or kept by other processes")
+    warnings: list[str] = Field(
+        description="what somebody should see to: a disk that is nearly full, a certificate that ends soon, events and "
+        "records of topics that wait for long; at most 100"
+    )
 
 
 class LiveCluster(BaseModel):

@@ -121,6 +121,11 @@ class StreamInput:
         """How many dead letters were written so far."""
         return 0 if self._answers is None else self._answers.dead_letters
 
+    @property
+    def records_read(self) -> int:
+        """How many records are done with: answered, with a dead letter, or skipped."""
+        return self.record.events + self.dead_letters + sum(self.skipped[topic] for topic in self._topics)
+
     def stop(self) -> None:
         """Read no more. What is under way is finished."""
         self._stopping.set()

@@ -108,10 +108,14 @@ class Tls:
 
     def warnings(self) -> list[str]:
         """Lists files that other users may read, and certificates that have expired or soon will."""
-        found, now_s = list(self.certificates.notes), self._now_s()
+        return [*self.certificates.notes, *self.ending(WARNS_BEFORE_S)]
+
+    def ending(self, within_s: float) -> list[str]:
+        """Lists certificates that have expired, or will within so many seconds."""
+        found, now_s = [], self._now_s()
         for what, end_s in self.certificates.ends_s.items():
             left_s = end_s - now_s
-            if left_s <= WARNS_BEFORE_S:
+            if left_s <= within_s:
                 when = "has run out" if left_s <= 0 else f"runs out in {left_s / 86_400:.1f} days"
                 found.append(
                     f"{_NAMES[what]} {when} ({in_words(end_s)}); put a new one in its place, and send SIGHUP"

@@ -38,7 +38,7 @@ def bundle(session: Session) -> Steps[bytes]:
     """Return a support bundle, which is a ZIP file: versions, settings without secrets, status, cluster, figures, the
     last changes. Its `about.json` says what is missing, and why.
     """
-    return read_bytes(session, "/v1/bundle")
+    return read_bytes(session, "/v1/support")
 
 
 def drain(session: Session, node: str, *, fewer_copies: bool = False) -> Steps[dict[str, Any]]:

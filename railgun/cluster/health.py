@@ -98,6 +98,20 @@ def able_copies(observed: ObservedCluster, task: TaskKey, now_s: float) -> set[C
     }
 
 
+def away_nodes(observed: ObservedCluster, plan: Plan) -> set[str]:
+    """Return the nodes of a plan that do not take part now. Those that are drained may be away."""
+    return {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
+
+
+def _unable_nodes(observed: ObservedCluster, plan: Plan, tasks: Iterable[TaskKey], now_s: float) -> list[str]:
+    """Return the nodes whose copies of tasks could not answer, by their names."""
+    found: set[str] = set()
+    for task in tasks:
+        unable = {each.copy for each in plan.copies[task]} - able_copies(observed, task, now_s)
+        found |= {copy.node for copy in unable}
+    return sorted(found)
+
+
 def ended_text(node: str, unit: int, times: int, error: str, within: str = "") -> str:
     """Return the sentence of a unit that has ended by itself. within: in which time it has ended so many times."""
     if times == 1 and not within:
@@ -145,7 +159,7 @@ def _of_members(
     observed: ObservedCluster, plan: Plan, leader: str | None, able: Collection[str], now_s: float
 ) -> Iterator[str]:
     """Tell whether a node leads, and whether enough nodes take part. able: the nodes that can have copies."""
-    away = {each.node for each in plan.units if not plan.is_drained(each.node)} - observed.members
+    away = away_nodes(observed, plan)
     apart = away & observed.apart(now_s)
     if leader is None and (observed.members or apart):
         yield "no node leads: nothing is moved, and no copies are made"
@@ -245,8 +259,10 @@ def _of_copies(observed: ObservedCluster, plan: Plan, now_s: float) -> Iterator[
     short = sorted(short_tasks(observed, plan, now_s))
     if short and observed.members:
         fewer = f"fewer than {counted(plan.wanted, 'copy', 'copies')} that could answer"
+        unable = _unable_nodes(observed, plan, short, now_s)
+        where = f"; those on {listed(unable[:_SHOWN], _SHOWN, len(unable))} could not" if unable else ""
         yield Concern(
-            f"{counted(len(short), 'task has', 'tasks have')} {fewer}: {_named(short)}",
+            f"{counted(len(short), 'task has', 'tasks have')} {fewer}: {_named(short)}{where}",
             short,
             f"it has {fewer}",
         )

@@ -14,7 +14,7 @@ from typing import Any
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.departures import TAKEN_S, Departure, Departures, Takeovers
-from railgun.cluster.health import able_copies, ended_text
+from railgun.cluster.health import able_copies, away_nodes, ended_text
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.wording import counted, listed, one_line, span_text
@@ -37,6 +37,7 @@ _VARYING = re.compile(r"\b[0-9a-f]*[0-9][0-9a-f]*\b")
 class Kind(StrEnum):
     """The kinds of what happens."""
 
+    NODE_AWAY = "node_away"
     NODE_NEW = "node_new"
     NODE_GONE = "node_gone"
     NODE_STOPPED = "node_stopped"
@@ -46,6 +47,7 @@ class Kind(StrEnum):
     NODE_STARTED = "node_started"
     UNIT_ENDED = "unit_ended"
     UNIT_SILENT = "unit_silent"
+    UNIT_HEARD = "unit_heard"
     COPY_FAILED = "copy_failed"
     COPY_WELL = "copy_well"
     COPY_MADE = "copy_made"
@@ -61,6 +63,7 @@ _OF_DEPARTURES = {
 # After these others take over tasks.
 _LEAVES = {*_OF_DEPARTURES.values(), Kind.UNIT_ENDED, Kind.UNIT_SILENT}
 _OF_NODES = {
+    Kind.NODE_AWAY: "was away already when this front-end began to look",
     Kind.NODE_NEW: "is new",
     Kind.NODE_GONE: "is gone",
     Kind.NODE_STOPPED: "has left after closing its copies",
@@ -75,7 +78,7 @@ _OF_NODES = {
 class _Entry:
     """One thing that has happened, once or again and again. What happened to copies on one node is one thing.
 
-    unit: of a unit that ended or fell silent.  error: the last one, in one line.
+    unit: of a unit that ended, fell silent or reports again.  error: the last one, in one line.
     first_ms, last_ms: when it was noted, in ms since 1970.  times: how often it has happened.
     copies: those that failed, were made or are well again, by task.
     taken: by task that the node or unit answered, the node that has taken it over.
@@ -109,6 +112,8 @@ class _Entry:
             return ended_text(self.node, self.unit or 0, self.times, self.error) + self._takers()
         if self.kind is Kind.UNIT_SILENT:
             return f"unit {self.unit} of {self.node} fell silent{times}{self._takers()}"
+        if self.kind is Kind.UNIT_HEARD:
+            return f"unit {self.unit} of {self.node} reports again{times}"
         if self.kind is Kind.NOT_LOOKED:
             return f"the cluster could not be looked at for {self.error}{times}"
         return self._of_copies(times)
@@ -158,7 +163,7 @@ class Lately:
     """Keeps the last KEPT_MAX entries. One thread uses it.
 
     since_ms, since_s: from when on it is looked, in ms since 1970, and by the clock of `look`.
-    The first look notes nothing: what stands then may have happened long ago.
+    The first look notes nothing but nodes that are away: what else stands then may have happened long ago.
     """
 
     def __init__(self, since_ms: int, since_s: float) -> None:
@@ -178,7 +183,8 @@ class Lately:
         self._departures, self._takeovers = Departures(), Takeovers()
         # The entries of nodes that are away and, for a while, of units; each with when it was noted.
         self._left: dict[_Place, tuple[_Entry, float]] = {}
-        self._silent: frozenset[CopyName] = frozenset()
+        # Units that fell silent and were not heard since, each with which of its runs did.
+        self._silent: dict[CopyName, int] = {}
         self._plan = Plan()
         self._planned: _Planned = frozenset()
         # Copies that the plan names since a look, and that could not answer yet.
@@ -213,9 +219,10 @@ class Lately:
             *self._of_well(observed, plan, now_s, now_ms),
             *self._of_made(observed, plan, now_s, now_ms),
         ]
-        if self.has_looked:
-            for entry in found:
-                self._note(entry, now_s)
+        if not self.has_looked:
+            found = list(_of_away(observed, plan, now_ms))
+        for entry in found:
+            self._note(entry, now_s)
         self._note_takers(now_s)
         self._looked_s, self._looked_ms = now_s, now_ms
 
@@ -281,9 +288,16 @@ class Lately:
                     yield _entry(Kind.UNIT_ENDED, name, now_ms, each.error, unit=each.unit, times=more)
 
     def _of_silent(self, observed: ObservedCluster, now_s: float, now_ms: int) -> Iterator[_Entry]:
-        before, self._silent = self._silent, frozenset(each.copy for each in observed.silent_units(now_s))
-        for node, unit in sorted(self._silent - before):
-            yield _entry(Kind.UNIT_SILENT, node, now_ms, unit=unit)
+        reports = observed.reports
+        for name in [each for each in self._silent if reports.is_heard(each, now_s)]:
+            last, generation = reports.last(name), self._silent.pop(name)
+            # A newer run is told of by the end of the one before it.
+            if last is not None and last.generation == generation:
+                yield _entry(Kind.UNIT_HEARD, name.node, now_ms, unit=name.unit)
+        for each in observed.silent_units(now_s):
+            if self._silent.get(each.copy) != each.generation:
+                self._silent[each.copy] = each.generation
+                yield _entry(Kind.UNIT_SILENT, each.node, now_ms, unit=each.unit)
 
     def _of_failed(self, observed: ObservedCluster, plan: Plan, now_ms: int) -> Iterator[_Entry]:
         before = self._failed
@@ -321,6 +335,13 @@ class Lately:
         self._making -= made
         for node, copies in _by_node((task, copy) for task, copy, _ in made).items():
             yield _entry(Kind.COPY_MADE, node, now_ms, times=len(copies), copies=copies)
+
+
+def _of_away(observed: ObservedCluster, plan: Plan, now_ms: int) -> Iterator[_Entry]:
+    # As long as nobody is a member, it is not known yet who is.
+    away = away_nodes(observed, plan) if observed.members else set()
+    for node in sorted(away):
+        yield _entry(Kind.NODE_AWAY, node, now_ms)
 
 
 def _entry(

@@ -106,7 +106,7 @@ class EngineSettings:
     memory_limit_bytes: int = bytes_(2 * _GIB, 16 * _MIB, _TIB)
     row_cache_bytes: int = bytes_(512 * _MIB, _MIB, _TIB)
     page_cache_bytes: int = bytes_(64 * _MIB, 4 * _MIB, _TIB)
-    chunk_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
+    chunk_cache_bytes: int = bytes_(80 * _MIB, _MIB, _TIB)
     block_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
     write_buffer_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
 

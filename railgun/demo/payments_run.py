@@ -51,6 +51,8 @@ The demo registers each as a derived metric, `start_` and the metric's name, so 
 SLOW_EVENTS = 100
 """How many payments are sent slowly if they are to be shown."""
 _SLOW_BATCH, _SLOW_S = 5, 0.4
+# More than the second in which a server has kept all that it keeps of the fast ones.
+_PAUSE_S = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,11 @@ def score(client: Client, events: Sequence[dict[str, Any]]) -> list[dict[str, An
 def score_to_show(client: Client, made: Payments) -> list[dict[str, Any]]:
     """Return the metrics of every payment, as `score` does, and have the server keep the last ones that are fraud.
 
-    A server keeps only some of the events of a second, so those up to the last fraud are sent slowly.
+    A server keeps only some of the events of a second, so those up to the last fraud are sent slowly, after a pause.
     """
-    begin, end = _slow(made)
+    begin, end = sent_slowly(made)
     found = score(client, made.events[:begin])
+    time.sleep(_PAUSE_S)
     for first in range(begin, end, _SLOW_BATCH):
         found += score(client, made.events[first : min(end, first + _SLOW_BATCH)])
         time.sleep(_SLOW_S)
@@ -129,7 +132,7 @@ def fraud_to_show(made: Payments, found: Sequence[dict[str, Any]]) -> list[str]:
 
     found: the metrics of each payment.
     """
-    begin, end = _slow(made)
+    begin, end = sent_slowly(made)
     shown = []
     for payment, metrics in zip(made.events[begin:end], found[begin:end]):
         if payment["tx_id"] in made.labels:
@@ -138,7 +141,7 @@ def fraud_to_show(made: Payments, found: Sequence[dict[str, Any]]) -> list[str]:
     return shown
 
 
-def _slow(made: Payments) -> tuple[int, int]:
+def sent_slowly(made: Payments) -> tuple[int, int]:
     """Return which payments are sent slowly: the last of them is the last fraud."""
     end = max((row + 1 for row, each in enumerate(made.events) if each["tx_id"] in made.labels), default=0)
     return max(0, end - SLOW_EVENTS), end

@@ -24,7 +24,7 @@ class TaskSettings:
 
     row_cache_bytes: the most memory for rows of entities.
     page_cache_bytes: the most memory for pages of trees, strings and wide sums.
-    chunk_cache_bytes: the most memory for decoded chunks.
+    chunk_cache_bytes: the most memory for decoded chunks: by default 240 and more of one group-by and one number.
     block_cache_bytes: the most memory for blocks of stored state.
     write_buffer_bytes: the most memory for state that was written, but is not in RocksDB's tables yet.
     chunk_events, segment_bytes: the size of chunks and segments on disk. A task that has chunks keeps their size.
@@ -44,7 +44,7 @@ class TaskSettings:
 
     row_cache_bytes: int = 512 * MIB
     page_cache_bytes: int = 64 * MIB
-    chunk_cache_bytes: int = 64 * MIB
+    chunk_cache_bytes: int = 80 * MIB
     block_cache_bytes: int = 64 * MIB
     write_buffer_bytes: int = 64 * MIB
     chunk_events: int = 8192

@@ -1,4 +1,4 @@
-"""The comparison of revisions: each side runs its own bench on its own modules, and what one side lacks is told."""
+"""The comparison of revisions: which side's bench measures which side's modules, and what one side lacks is told."""
 
 import json
 import shutil
@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from bench import children
+from bench import children, comparison
+from bench.kept_results import read
 from bench.pairs import Pairs, lower_is_better
 
 _BENCH = Path(children.__file__).parent
 # What a comparison is made of; the benches themselves are made up.
-_COMPARING = ("__init__", "children", "compare", "pairs", "process", "revision")
+_COMPARING = ("__init__", "children", "compare", "pairs", "process", "revision", "service")
 _UNIT_CASES = """
 THROUGHPUT = {"quick": None, "new_one": None, "cold_10m": None}
 WORKLOADS = {**THROUGHPUT, "batch1": None}
@@ -29,13 +30,21 @@ for _ in sys.stdin:
     print('{"events_per_s": %d, "events_per_cpu_s": 10, "p50_ms": %d}' % (rooms.RATE, rooms.RATE), flush=True)
 """
 # It starts a process, as benches do, in a folder where no module lies.
-_HTTP = """
+_TLS = """
 import json, subprocess, sys
 assert sys.argv[1:] == ["--only", "os", "--runs", "3", "--scale", "0.5"], sys.argv
 command = [sys.executable, "-c", "from railgun import rooms; print(rooms.RATE)"]
 rate = int(subprocess.run(command, cwd="/", stdout=subprocess.PIPE, text=True, check=True).stdout)
 print("p999_ms_at_500 ...")
-print(json.dumps({"bench": "http", "figures": {"p999_ms_at_500": rate, "max_rate": 7 * rate, "idle": 0}}))
+print(json.dumps({"bench": "tls", "figures": {"p999_ms_at_500": rate, "max_rate": 7 * rate, "idle": 0}}))
+"""
+_DRIVER = """
+import json, subprocess, sys
+from bench.children import environment_of
+from bench.service import served_tree
+command = [sys.executable, "-m", "railgun"]
+rate = int(subprocess.check_output(command, cwd=served_tree(), env=environment_of(served_tree())))
+print(json.dumps({"figures": {sys.argv[2]: rate}}))
 """
 _REMOVED = "raise SystemExit('no such option')"
 
@@ -81,9 +90,11 @@ class Repository:
 def repository(tmp_path: Path) -> Repository:
     """A revision, and a tree in which the module that its benches import has another name."""
     made = Repository(tmp_path / "tree")
-    for name, text in (("unit_cases", _UNIT_CASES), ("unit_child", _UNIT_CHILD), ("http", _HTTP)):
+    for name, text in (("unit_cases", _UNIT_CASES), ("unit_child", _UNIT_CHILD), ("tls", _TLS)):
         made.write(f"bench/{name}.py", text)
-    made.write("bench/e2e.py", _REMOVED)
+    for name in ("http", "e2e", "values"):
+        made.write(f"bench/{name}.py", _REMOVED)
+    made.write("railgun/__main__.py", "from railgun.rooms import RATE\nprint(RATE)\n")
     made.write("railgun/rooms.py", "RATE = 4\n")
     made.write("railgun/kernels.py", "print('compiled')\n")
     made.commit()
@@ -92,8 +103,11 @@ def repository(tmp_path: Path) -> Repository:
     made.write("railgun/new_rooms.py", "RATE = 5\n")
     renamed = ("import rooms", "import new_rooms as rooms")
     made.write("bench/unit_child.py", _UNIT_CHILD.replace(*renamed))
-    made.write("bench/http.py", _HTTP.replace(*renamed).replace('"max_rate"', '"max_rate_per_s"'))
-    made.write("bench/e2e.py", _HTTP)
+    made.write("bench/tls.py", _TLS.replace(*renamed).replace('"max_rate"', '"max_rate_per_s"'))
+    made.write("bench/values.py", _TLS)
+    for name in ("http", "e2e"):
+        made.write(f"bench/{name}.py", _DRIVER)
+    made.write("railgun/__main__.py", "from railgun.new_rooms import RATE\nprint(RATE)\n")
     return made
 
 
@@ -109,7 +123,7 @@ def test_each_side_runs_its_own_bench_on_its_own_modules(repository: Repository)
 
 
 def test_what_one_side_lacks_is_told_and_the_others_go_on(repository: Repository) -> None:
-    only = ["e2e:in_out", "new_one", "http:os", "quick"]
+    only = ["values:engine", "new_one", "tls:os", "quick"]
     code, last, said = repository.compare(
         "HEAD", "--runs", "2", "--each", "3", "--scale", "0.5", "--only", *only
     )
@@ -119,11 +133,19 @@ def test_what_one_side_lacks_is_told_and_the_others_go_on(repository: Repository
     assert told.pop("max_rate") == "this tree has no such figure"
     assert told.pop("max_rate_per_s") == "HEAD has no such figure"
     assert told.pop("idle") == "HEAD measured 0"
-    assert told.pop("e2e:in_out").startswith("HEAD: python -m bench.e2e --only in_out")
+    assert told.pop("values:engine").startswith("HEAD: python -m bench.values --only engine")
     assert told.pop("new_one") == "HEAD: python -m bench.unit_child new_one 0.5: ended with code 1"
     assert not told
-    assert "e2e:in_out: not compared: HEAD: " in said
-    assert "http:os: run 2 of 2, this tree\nhttp:os: run 2 of 2, HEAD\n" in said
+    assert "values:engine: not compared: HEAD: " in said
+    assert "tls:os: run 2 of 2, this tree\ntls:os: run 2 of 2, HEAD\n" in said
+
+
+def test_this_trees_injector_drives_the_servers_of_both_sides(repository: Repository) -> None:
+    only = ["http:os", "e2e:in_out", "e2e:unit_topic"]
+    code, last, said = repository.compare("HEAD", "--runs", "1", "--only", *only)
+    assert (code, last["figures"]) == (1, {"os": 1.25, "in_out": 1.25}), said
+    # Its bench makes the engine's own records, so each side has to run its own.
+    assert list(last["not_compared"]) == ["e2e:unit_topic"]
 
 
 @pytest.mark.parametrize(
@@ -144,6 +166,33 @@ def test_the_median_of_ratios_is_that_of_pairs() -> None:
     assert pairs.summary()["medians"] == {"rate": [100.0, 110.0]}
 
 
+def test_what_is_kept_becomes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "FOLDER", tmp_path)
+    pairs = Pairs(("old", "new"))
+    for base, new in ((100.0, 110.0), (200.0, 180.0), (50.0, 50.0)):
+        pairs.add({"max_rate": base, "p50_ms": base}, {"max_rate": new, "p50_ms": new, "bulk": new})
+    pairs.missing["http:os"] = "the fourth run ended"
+    parameters = {"base": "0123456789", "runs": 4, "each": 1, "scale": 1.0}
+    comparison.keep(parameters, "http:os", pairs)
+    comparison.keep(parameters, "http:fsync", Pairs(("old", "new"), missing={"http:fsync": "it ended"}))
+    comparison.keep(parameters, "http:os", Pairs(("old", "new"), missing={"http:os": "it ended at once"}))
+    (path,) = tmp_path.iterdir()
+    lines = comparison.text_of(read(path)).splitlines()
+    assert lines[:6] == [
+        "`http:os`:",
+        "",
+        "|  | `01234567` | this tree | ratio in pairs | pairs |  |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| `max_rate` | 100 | 110 | 1 (0.9 .. 1.1) | 3 |  |",
+        "| `p50_ms` | 100 | 110 | 1 (0.9 .. 1.1) | 3 | lower is better |",
+    ]
+    assert lines[-3:] == [
+        "- `http:os`: the fourth run ended",
+        "- `http:os.bulk`: old has no such figure",
+        "- `http:fsync`: it ended",
+    ]
+
+
 @pytest.mark.parametrize(
     "figure",
     [
@@ -154,7 +203,14 @@ def test_the_median_of_ratios_is_that_of_pairs() -> None:
             "in_out_p999_ms_at_max",
             "batch1_p999_cpu_ms",
         ),
-        *("bulk_cpu_us", "window_1e6_rss_mib", "window_big_over_small_rss", "metrics_added_p999_ratio"),
+        *(
+            "waits_at_500",
+            "loop_us_one_by_one",
+            "bulk_cpu_us",
+            "window_1e6_rss_mib",
+            "window_big_over_small_rss",
+            "metrics_added_p999_ratio",
+        ),
     ],
 )
 def test_times_and_sizes_are_better_when_lower(figure: str) -> None:

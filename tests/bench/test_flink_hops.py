@@ -8,7 +8,7 @@ import pytest
 from bench.keeping import Keeping, StoppedError
 from bench.kept_results import known
 from bench.load.outcome import Outcome, Trace
-from bench.paper.budget import Budget
+from bench.paper.budget import Budget, BudgetError
 from bench.paper.flink_hops import (
     BACKENDS,
     FLINK_HOPS_S,
@@ -28,7 +28,7 @@ SCALE = 0.01
 
 
 def test_a_system_has_latencies_and_the_errors_of_its_hops() -> None:
-    figures = measured(Hopping(MODULE, ("300000",), 300), SCALE, Budget(600.0))
+    figures = measured(Hopping(MODULE, ("300000",), 300), SCALE, Budget())
     assert figures["measured_events"] == 5 * RATE_PER_S
     assert 0 < figures["p50_ms"] <= figures["p9999_ms"] <= figures["greatest_ms"]
     assert set(QUANTILES) <= set(figures)
@@ -40,16 +40,21 @@ def test_a_system_has_latencies_and_the_errors_of_its_hops() -> None:
 
 def test_a_system_that_hops_otherwise_is_refused() -> None:
     with pytest.raises(WrongValuesError, match="sums are not those of windows that hop by 60 s"):
-        measured(Hopping(MODULE, ("300000",), 60), SCALE, Budget(600.0))
+        measured(Hopping(MODULE, ("300000",), 60), SCALE, Budget())
 
 
-def outcome(seconds: float, answered: int) -> Outcome:
-    """Events at the figure's rate, of which the first ones were answered, at 100 events/s."""
+def test_a_system_is_not_begun_without_time_for_the_comparison() -> None:
+    with pytest.raises(BudgetError, match="630 s are needed"):
+        measured(Hopping(MODULE, ("300000",), 300), SCALE, Budget(600.0))
+
+
+def outcome(seconds: float, answered: int, answered_per_s: float = 100.0) -> Outcome:
+    """Events at the figure's rate, of which the first ones were answered, at a rate of their own."""
     events = int(seconds * RATE_PER_S)
     due_ns = np.arange(1, events + 1) * int(1e9 / RATE_PER_S)
     trace = Trace(due_ns, np.zeros(events, np.int32))
     trace.sent_ns[:] = due_ns
-    trace.done_ns[:answered] = due_ns[0] + np.arange(1, answered + 1) * 10_000_000
+    trace.done_ns[:answered] = due_ns[0] + np.arange(1, answered + 1) * int(1e9 / answered_per_s)
     trace.good[:answered] = 1
     return trace.outcome(1, int(seconds * 1e9))
 
@@ -61,6 +66,18 @@ def test_a_system_that_falls_behind_has_the_slope_of_its_backlog() -> None:
     figures = stopped.value.figures
     assert figures["backlog_events_per_s"] == pytest.approx(400.0)
     assert (figures["unanswered_share"], figures["hop_s"], figures["mean_error"]) == (0.8, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(("answered_per_s", "falls_behind"), [(496.0, False), (490.0, True)])
+def test_a_backlog_that_hardly_grows_is_no_falling_behind(answered_per_s: float, falls_behind: bool) -> None:
+    hopping, seconds = Hopping(MODULE, (), 1), 480.0
+    found = outcome(seconds, int(seconds * answered_per_s), answered_per_s)
+    assert found.bad, "some events are not answered"
+    if falls_behind:
+        with pytest.raises(StoppedError, match="grows by 10 events each second"):
+            paced_figures(hopping, found, {})
+    else:
+        assert paced_figures(hopping, found, {})["backlog_events_per_s"] == pytest.approx(4.0, abs=0.1)
 
 
 def test_without_flink_its_parts_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

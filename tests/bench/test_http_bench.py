@@ -3,16 +3,21 @@
 import json
 import subprocess
 import sys
+from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bench import http
 from bench.children import ChildFailedError
-from bench.http import CASES, Scaled
-from bench.http_run import check
+from bench.http import CASES, Scaled, singles
+from bench.http_run import Target, check
 from bench.load.latencies import Latencies
 from bench.load.outcome import Outcome
 from bench.load.search import highest_rate, holds_below
+from bench.service import Service
+from bench.unit_cases import THROUGHPUT
 
 
 def test_the_command_ends_with_one_line_of_json() -> None:
@@ -34,6 +39,30 @@ def test_the_command_ends_with_one_line_of_json() -> None:
     assert said["bench"] == "http"
     assert said["figures"]["ready_after_kill_s"] > 0
     assert said["figures"]["metrics_added_p999_ratio"] > 0
+
+
+def test_what_single_events_use_and_a_rate_that_is_too_high(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_STEADY_RATE_PER_S", 100)
+    monkeypatch.setattr(http, "_FAST_RATE_PER_S", 150)
+    reached_per_s = iter([140.0, 160.0])
+    monkeypatch.setattr(Target, "max_rate", lambda target, seconds: next(reached_per_s))
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    workload = THROUGHPUT["payments_1x3"]
+    with Service(tmp_path, workload.definitions, "os") as service:
+        service.start()
+        target = Target(service, workload.payments)
+        assert target.steady(200, 0.5).used["waits"] > 1
+        assert singles(target, Scaled(0.005), found) == "max_rate is 140"
+        assert "p999_ms_at_150" not in found
+        assert singles(target, Scaled(0.005), found) is None
+        service.stop()
+    assert found["p999_ms_at_150"][0] >= found["p50_ms_at_150"][0] > 0
+    for how in ("at_100", "one_by_one"):
+        used = {part: found[f"{part}_{how}"][0] for part in ("cpu_us", "loop_us", "scoring_us", "rest_us")}
+        assert min(used["loop_us"], used["scoring_us"]) > 5
+        assert used["loop_us"] + used["scoring_us"] < used["cpu_us"]
 
 
 def test_figures_have_floors_from_the_quick_benchs_scale_up() -> None:

@@ -12,13 +12,20 @@ from bench.paper.hops import HOPS_S, Sums
 from bench.paper.many_nodes import NODES, Costs, computed
 from bench.paper.pace import QUANTILES
 from bench.paper.svg import Chart, Line, drawn
-from bench.paper.table import text_of
+from bench.paper.table import COLUMNS, text_of
 from bench.paper.windows_work import EDGES, LENGTHS, delays_ms, edges_cases, length_cases
 from railgun.catalog.definitions import parse_definitions
 
 MACHINE = {"processor": "A", "cores": 2, "memory_bytes": 2**34, "system": "L", "python": "3", "java": ""}
 SVG = "{http://www.w3.org/2000/svg}"
-FIGURES = {"p50_ms": 0.1, "p99_ms": 1.0, "p999_ms": 2.0, "p9999_ms": 3.0, "events_per_s": 1_234.0}
+FIGURES = {
+    "p50_ms": 0.1,
+    "p99_ms": 1.0,
+    "p999_ms": 2.0,
+    "p9999_ms": 3.0,
+    "events_per_s": 1_234.0,
+    "events_per_cpu_s": 2_345.0,
+}
 
 
 def results(figure: str) -> Results:
@@ -44,14 +51,31 @@ def test_the_cases_of_figure_9_can_be_defined() -> None:
 
 def test_figure_9b_has_a_line_for_each_cache() -> None:
     found = results("fig9b")
-    for edges, part in ((20, "edges_20_cache_64"), (240, "edges_240_cache_64"), (20, "edges_20_cache_4")):
-        found.note(part, "", FIGURES | {"edges": float(edges), "missed_chunks_per_1000": 0.5})
-    found.note_missing("edges_1000_cache_64", "no time is left")
+    for edges, part in ((20, "edges_20_cache_80"), (240, "edges_240_cache_80"), (20, "edges_20_cache_4")):
+        more = {"edges": float(edges), "missed_chunks_per_1000": 0.5, "single_events": 12_345.0}
+        found.note(part, "", FIGURES | more)
+    found.note_missing("edges_1000_cache_80", "no time is left")
     assert circles(svg_of(found)) == 3 * 3
     text = text_of(found)
-    assert "| `edges_240_cache_64` | 240 | 0.1 | 1 | 2 | 1,234 | 0.5 |" in text
+    assert "| measured here | edges | p50 ms | p99 ms | p99.9 ms | single events of a run |" in text
+    assert "| `edges_240_cache_80` | 240 | 0.1 | 1 | 2 | 12,345 | 1,234 | 2,345 | 0.5 |" in text
     assert CLAIMS["fig9b"][0].says in text
-    assert "- `edges_1000_cache_64`: no time is left" in text
+    assert "- `edges_1000_cache_80`: no time is left" in text
+
+
+def test_a_quantile_that_hardly_any_latency_lies_above_is_left_out() -> None:
+    found = results("fig9b")
+    more = {"edges": 20.0, "missed_chunks_per_1000": 0.5}
+    found.note("edges_20_cache_80", "", FIGURES | more | {"single_events": 10_000.0})
+    found.note("edges_20_cache_4", "", FIGURES | more | {"single_events": 9_999.0, "measured_events": 1e6})
+    assert "| `edges_20_cache_80` | 20 | 0.1 | 1 | 2 | 10,000 |" in text_of(found)
+    assert "| `edges_20_cache_4` | 20 | 0.1 | 1 |  | 9,999 |" in text_of(found)
+    assert circles(svg_of(found)) == 3 * 2 - 1
+
+
+def test_each_column_has_a_name_that_is_no_key() -> None:
+    for figure in COLUMNS:
+        assert "_" not in text_of(results(figure)).splitlines()[0]
 
 
 def test_figure_9a_has_a_point_for_each_window() -> None:
@@ -59,7 +83,7 @@ def test_figure_9a_has_a_point_for_each_window() -> None:
     for name in LENGTHS:
         found.note(name, "", FIGURES | {"filled_events": 10.0})
     assert circles(svg_of(found)) == len(LENGTHS) * 4
-    assert "| `window_7d` | 0.1 | 1 | 2 | 3 | 1,234 | 10 |" in text_of(found)
+    assert "| `window_7d` | 0.1 | 1 | 2 | 3 | 1,234 | 2,345 | 10 |" in text_of(found)
 
 
 def test_a_chart_escapes_its_texts_and_can_be_empty() -> None:

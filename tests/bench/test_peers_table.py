@@ -1,16 +1,16 @@
-"""The tables of peers in docs/benchmarks.md and README.md, and their picture, are written from a run's file."""
+"""The tables of peers and their picture are made of a run's file."""
 
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
-from bench.kept_results import TREE, Results
-from bench.pages import written
+from bench.kept_results import Results
+from bench.pages import circumstances, written
+from bench.peers.aims import aims
 from bench.peers.catalog import OURS
 from bench.peers.picture import picture
 from bench.peers.summary import summary
-from bench.peers.table import PICTURE, main, tables, write
+from bench.peers.table import tables
 
 SPEED = {
     "events_per_s": 123_456.7,
@@ -75,6 +75,17 @@ def test_each_system_has_its_lines() -> None:
     assert lines[-2:] == ["- `kafka_streams.one_10`: it was stopped", "- `flink_heap`: java is not installed"]
 
 
+def test_the_circumstances_name_days_commits_and_the_load() -> None:
+    found = results()
+    for place, run in enumerate(found.runs.values()):
+        run |= {"at": f"2026-01-0{place + 1}T", "load_1min": place + 0.5, "commit": f"{place % 4}23456789a"}
+    assert len(found.runs) == 6
+    assert circumstances(found).partition("3 runs, ")[2] == (
+        "2026-01-01 to 2026-01-06; this engine's commit 02345678, 12345678, 22345678 and 1 more; "
+        "load of one minute at each part's end 0.5 to 5.5, the bench's own threads included."
+    )
+
+
 def test_the_page_is_written_between_its_marks() -> None:
     begin, end = "<!-- peers: begin -->", "<!-- peers: end -->"
     page = f"before\n{begin}\nold\n{end}\nafter\n"
@@ -97,11 +108,37 @@ def test_the_summary_has_a_row_for_each_system_that_was_measured() -> None:
         "| `railgun_engine` | 123,000 |  | 99.9 % |  |  | yes | yes |",
         "| `duckdb_batch` 2.0.0 | 123,000 (12.3 ×) |  | 99.9 % | 50.0 % | 99.9 % | no | no |",
         "| *topic in, topic out* |  |  |  |  |  |  |  |",
-        "| `railgun_topics` | 4,500 |  |  |  |  | yes | yes |",
+        "| `railgun_topics` | 4,500 | not measured |  |  |  | yes | yes |",
         "| `consumer_deque` | 123,000 (12.3 ×) | 7 ms | 99.9 % |  |  | yes | no |",
-        "| `kafka_streams` | 9 (500 ×), stopped |  |  |  |  | yes | yes |",
+        "| `kafka_streams` | 9 (500 ×), stopped | not measured |  |  |  | yes | yes |",
     ]
     assert lines[10].startswith("A, 2 cores, 16 GiB; ")
+    few = summary(found, ("one_10",), ("railgun_engine", "kafka_streams")).splitlines()
+    assert [line.split(" | ")[0] for line in few[2:6]] == [
+        "| *a file of JSON in, a file out*",
+        "| `railgun_engine`",
+        "| *topic in, topic out*",
+        "| `kafka_streams`",
+    ]
+
+
+def test_what_was_aimed_at_is_reached_or_missed() -> None:
+    found = results()
+    found.note("railgun_topics.one_10", "", {"events_per_s": 4_500.0})
+    found.note("kafka_streams.one_100", "4.3.1", {"railgun_topics_over": 3.0})
+    found.note("railgun_topics.ten_100", "", {"events_per_s": 90.0})
+    found.note("kafka_streams.ten_100", "4.3.1", {"filling_events_per_s": 9.0}, "it was stopped")
+    key, spread = "railgun_topics_over_p999_ms", {"": 0.5, "_least": 0.2, "_greatest": 0.9}
+    found.note("kafka_streams.one_10.at_500", "4.3.1", {key + end: each for end, each in spread.items()})
+    lines = aims(found).splitlines()
+    assert lines[0] == "| beside | `one_10` | `one_100` | `ten_10` | `ten_100` | p99.9 at 500/s |"
+    assert "| `consumer_deque` | 12.3 of 1.5, reached |  |  |  |  |" in lines
+    streams = "500 of 25, reached | 3 of 200, missed |  | 10 of 200, stopped: not known | 0.5 of 1, missed"
+    assert f"| `kafka_streams` | {streams} |" in lines
+    found.figures["kafka_streams.one_10.at_500.railgun_topics_over_p999_ms_greatest"] = 1.5
+    assert "0.5 of 1, within the spread" in aims(found)
+    found.figures["kafka_streams.one_100.railgun_topics_over_greatest"] = 201.0
+    assert "3 of 200, within the spread" in aims(found)
 
 
 def test_what_is_known_of_none_is_left_out() -> None:
@@ -115,23 +152,3 @@ def test_the_picture_has_a_bar_for_each_of_them() -> None:
     drawn = picture(results())
     assert len(ET.fromstring(drawn).findall(".//{*}rect")) == 1 + 3
     assert all(name in drawn for name in ("duckdb_batch", "consumer_deque", "9, stopped"))
-
-
-def test_all_pages_are_written(tmp_path: Path) -> None:
-    (tmp_path / PICTURE).parent.mkdir(parents=True)
-    for page in ("README.md", "docs/benchmarks.md"):
-        (tmp_path / page).write_text((TREE / page).read_text(encoding="utf-8"), encoding="utf-8")
-    # Made once: it has the load of the moment.
-    made = results()
-    write(made, tmp_path)
-    assert "`consumer_deque` | 123,000 (12.3 ×) | 7 ms | 99.9 %" in (tmp_path / "README.md").read_text()
-    page = (tmp_path / "docs/benchmarks.md").read_text()
-    assert summary(made) in page
-    assert tables(made) in page
-    assert (tmp_path / PICTURE).read_text() == picture(made)
-
-
-def test_a_file_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "none.json").write_text("{}")
-    assert main([str(tmp_path / "none.json")]) == 2
-    assert capsys.readouterr().err.startswith("bench.peers.table: ")

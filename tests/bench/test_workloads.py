@@ -1,6 +1,7 @@
 """The bench of others' work: events are seeded and in order, values are compared, and a wrong one leaves no figures."""
 
 import json
+from argparse import Namespace
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bench.kept_results import known
+from bench.report import Report
+from bench.workloads import __main__ as command
 from bench.workloads.catalog import WORKLOADS
 from bench.workloads.exact import WrongValuesError, answered, compare, expected, reach_ms
 from bench.workloads.generated import GeneratedEvents
@@ -85,6 +89,18 @@ def test_a_workload_has_its_figures() -> None:
     assert 10 < figures["stored_bytes_per_event"] < 200
     assert figures["expiries_per_arrival"] == pytest.approx(1, abs=0.1)
     assert figures["compared_events"] == 200
+
+
+def test_what_is_kept_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "FOLDER", tmp_path)
+    monkeypatch.setattr(command, "_measured", lambda name, report: {"events_per_s": 2.0})
+    kept = known("workloads", {"runs": 1, "scale": SCALE}, tmp_path)
+    kept.note("tiktok", "", {"events_per_s": 1.0})
+    kept.write(tmp_path)
+    for again, events_per_s in ((False, 1.0), (True, 2.0)):
+        report = Report(1, SCALE, options=Namespace(again=again))
+        command.case("tiktok")(report)
+        assert report.figures == {"tiktok.events_per_s": events_per_s}
 
 
 @pytest.mark.parametrize("name", NAMES)

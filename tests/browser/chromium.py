@@ -18,23 +18,28 @@ _FLAGS = (
 )
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """The browser, headless. Without it the test is skipped; where CI=true it fails."""
+def chromium_file() -> str:
+    """The file of the browser. Without it the test is skipped; where CI=true it fails."""
     found = shutil.which("chromium")
     if found is None:
         if os.environ.get("CI") == "true":
             pytest.fail(_MISSING)
         pytest.skip(_MISSING)
-    with launched(found) as browser:
+    return found
+
+
+@contextmanager
+def chromium(*more: str) -> Iterator[Browser]:
+    """The browser, headless; skipped as `chromium_file` does. more: options of its command line."""
+    with launched(chromium_file(), *more) as browser:
         yield browser
 
 
 @contextmanager
-def launched(found: str) -> Iterator[Browser]:
-    """The browser of a file, headless."""
+def launched(found: str, *more: str) -> Iterator[Browser]:
+    """The browser of a file, headless. more: options of its command line."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(_FLAGS), headless=True)
+        browser = playwright.chromium.launch(executable_path=found, args=[*_FLAGS, *more], headless=True)
         try:
             yield browser
         finally:

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Request, expec
 from tests.frontend.serving import PATIENCE_S
 
 PATIENCE_MS = PATIENCE_S * 1_000
+expect.set_options(timeout=PATIENCE_MS)
 # A browser notes answers that refuse something as errors; the console shows them in words.
 _REFUSED = "Failed to load resource"
 _CELLS = "rows => rows.map(row => [...row.querySelectorAll('th, td')].map(cell => cell.innerText))"

@@ -136,7 +136,7 @@ def test_a_server_that_goes_and_comes_back(browser: Browser, tmp_path: Path) -> 
         made.sees("payments")
     # It is gone. What was there stays, and says how old it is.
     made.sees("disconnected", ".banner")
-    made.sees(re.compile(r"no answer since \d\d:\d\d:\d\d, \d+ s ago"), ".banner")
+    made.sees(re.compile(r"no answer since \S+ \d\d:\d\d:\d\d UTC, \d+ s ago"), ".banner")
     made.sees("payments")
     made.sees(re.compile(r"as of ([3-9]|\d\d) s ago"))
     with server(tmp_path / "data", port=port) as running:

@@ -30,8 +30,8 @@ def test_a_bundle_is_saved(browser: Browser, tmp_path: Path) -> None:
                 saved.value.save_as(tmp_path / "bundle.zip")
                 with zipfile.ZipFile(tmp_path / "bundle.zip") as bundle:
                     assert {"about.json", "changes.json"} <= set(bundle.namelist())
-            asked = [each.url for each in shown.requests if "bundle" in each.url]
-            assert asked == [f"{running.service.url}/v1/bundle"] * 2
+            asked = [each.url for each in shown.requests if "v1/support" in each.url]
+            assert asked == [f"{running.service.url}/v1/support"] * 2
 
 
 def test_what_keeps_it_away_is_said(browser: Browser, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_what_keeps_it_away_is_said(browser: Browser, tmp_path: Path) -> None:
         button.click()
         shown.sees("This token may not see the support bundle")
         # Nothing answers any more: the frame says so, and it can be asked for again.
-        shown.page.route("**/v1/bundle", lambda route: route.abort())
+        shown.page.route("**/v1/support", lambda route: route.abort())
         button.click()
         shown.misses("This token may not see the support bundle")
         expect(button).to_be_enabled(timeout=PATIENCE_MS)

@@ -143,7 +143,7 @@ def test_the_address_keeps_the_question(shown: Tab) -> None:
     shown.sees('{"card": "nobody"}')
     shown.sees("l7")
     assert values(shown) == {"n7": "0", "l7": "null"}
-    shown.sees("Nothing is known of this key")
+    shown.sees("ask without naming metrics")
     shown.page.go_back()
     shown.sees('{"card": "c1"}')
     shown.sees("s7")

@@ -10,10 +10,9 @@ from playwright.sync_api import Browser, Page, Route
 
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_live import STARTED_MS, Fed, Live, live, stream, troubled, warming, windows
-from tests.counts import examples
+from tests.counts import seeds
 from tests.frontend.serving import server, until
 
-SNAPSHOTS = examples(300, 3_600)
 PER_S = 20
 # Until the browser has compiled what runs often, and noted as many requests as it notes.
 WARM = 300
@@ -127,11 +126,14 @@ def shown(browser: Browser, tmp_path: Path) -> Iterator[Tab]:
 
 
 @pytest.mark.timeout(600)
-def test_memory_stays_as_it_is(shown: Tab) -> None:
+@pytest.mark.parametrize("snapshots", seeds([300], [3_600]))
+def test_memory_stays_as_it_is(shown: Tab, snapshots: int) -> None:
     looked = FirstPage(shown)
     before = looked.feed(WARM)
-    after = looked.feed(SNAPSHOTS)
-    assert after["Nodes"] == before["Nodes"]
+    # What comes and goes, as compiled code does, is not there each time.
+    last = [looked.feed(each) for each in (snapshots, 1, 1)]
+    after = {name: min(each[name] for each in last) for name in before}
+    assert after["Nodes"] <= before["Nodes"]
     # A poll that waits for its turn has one.
     assert after["JSEventListeners"] <= before["JSEventListeners"] + 1
     assert after["JSHeapUsedSize"] <= (1 + GROWTH_MAX) * before["JSHeapUsedSize"]

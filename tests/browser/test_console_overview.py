@@ -5,11 +5,12 @@ import copy
 import re
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Route, expect
+from playwright.sync_api import Browser, Locator, Request, Route, expect
 
 from railgun.engine.engine import Engine
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
@@ -110,7 +111,7 @@ def test_the_cluster_the_front_end_and_what_is_to_be_seen_to(shown: Tab) -> None
         "Moves left": "1",
     }
     # As old as the look at it, not as the answer.
-    assert re.search(r"as of [3-9] s ago", shown.page.inner_text("section[data-key=cluster]"))
+    assert re.search(r"as of ([3-9]|\d\d) s ago", shown.page.inner_text("section[data-key=cluster]"))
     assert figures(shown, "front-end") == {
         "Release": "0.1.0",
         "In flight": "3 events, 2.4 KB",
@@ -301,7 +302,9 @@ def test_another_front_end_answers(shown: Tab) -> None:
     second = live(stream("payments"), front_end={"name": "node-7", "started_ms": STARTED_MS + 60_000})
     second["streams"][0]["http"]["last_60_s"]["seconds"] = 4.2
     fed.answer = second
-    shown.sees(re.compile(rf"Since \d\d:\d\d:\d\d {ANOTHER}: node-7, started .*\. It was node-1, started "))
+    shown.sees(
+        re.compile(rf"Since \S+ \d\d:\d\d:\d\d UTC {ANOTHER}: node-7, started .*\. It was node-1, started ")
+    )
     assert shown.cells("Traffic")[1][:2] == ["4 s", "0"]
     # What is said goes by itself, as the windows are full.
     shown.page.evaluate("window.now = Date.now; Date.now = () => window.now() + 61_000")
@@ -470,6 +473,26 @@ def test_events_of_a_real_server(browser: Browser, opened: Server) -> None:
         assert all(float(each.replace(",", "")) > 0 for each in row[1:5])
         assert row[5:] == ["0", "card 1 * 1", "invalid 1"]
         expect(shown.page.locator("section[data-key=disk]")).to_contain_text("Free", timeout=PATIENCE_MS)
+
+
+def test_the_eighth_tab_of_one_browser_loads_and_goes_on(shown: Tab) -> None:
+    """A browser has six connections to a server for all of its tabs together."""
+    tabs = [shown.page, *(shown.context.new_page() for _ in range(7))]
+    answers = [0 for _ in tabs]
+
+    def count(place: int, request: Request) -> None:
+        answers[place] += request.url.endswith("/v1/live")
+
+    for place, each in enumerate(tabs):
+        each.on("requestfinished", partial(count, place))
+        each.goto(f"{shown.url}/", wait_until="commit")
+    for each in tabs:
+        expect(each.locator(".traffic")).to_contain_text("payments", timeout=PATIENCE_MS)
+    before = list(answers)
+    until(lambda: shown.page.wait_for_timeout(50) or all(a >= b + 3 for a, b in zip(answers, before)))
+    for each in tabs:
+        age = each.locator("header.head").first
+        expect(age).to_contain_text(re.compile("as of [01] s ago"), timeout=PATIENCE_MS)
 
 
 def test_a_page_is_drawn_once_for_each_answer(shown: Tab) -> None:

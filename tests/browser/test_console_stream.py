@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Route, expect
 
 from railgun.cli.main import main
+from railgun.config.settings import ConsoleSettings
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.some_cluster import HOSTILE
 from tests.browser.some_live import Fed, live, stream, windows
@@ -470,6 +471,55 @@ def test_nulls_and_what_was_answered_lately(browser: Browser, guarded: Server) -
         shown.sees("20 answers in some of the replies", "console-answered")
         assert shown.cells("Histogram") == [["1", "20", "100 %"]]
         shown.check_layout()
+
+
+def test_texts_booleans_and_times_that_were_answered_lately(browser: Browser, opened: Server) -> None:
+    last = "SELECT last(card) AS last_card FROM payments GROUP BY card OVER INFINITE"
+    first = "SELECT min(ts) AS first_at FROM payments GROUP BY card OVER INFINITE"
+    for sql in (last, first, "DERIVE s7 >= 4 AS much FROM payments"):
+        assert opened.post(f"{PLACE}/metrics", {"sql": sql}).status_code == 201
+    cards = [*"aaaab", None]
+    events = [{"tx_id": f"e{n}", "ts": n + 1, "card": card, "amount": 2} for n, card in enumerate(cards)]
+    assert opened.post(f"{PLACE}/events", events).status_code == 200
+    with tab(browser, opened.service.url) as shown:
+        shown.open("streams/payments")
+        shown.page.get_by_role("button", name="values of last_card").click()
+        shown.sees("It is text, which has no histogram.", "console-answered")
+        figures = shown.page.locator("console-answered .figures")
+        expect(figures).to_have_text("Null16.7 %")
+        shown.check_layout()
+        shown.page.get_by_role("button", name="values of much").click()
+        shown.sees("What much was answered lately", "console-answered")
+        expect(shown.rows("Histogram")).to_have_count(2, timeout=PATIENCE_MS)
+        assert shown.cells("Histogram") == [["false", "2", "40 %"], ["true", "3", "60 %"]]
+        expect(figures).to_have_text("Null16.7 %")
+        shown.check_layout()
+        shown.page.get_by_role("button", name="values of first_at").click()
+        shown.sees("What first_at was answered lately", "console-answered")
+        # Cards a and b begin 1 and 5 ms after 1970.
+        expect(shown.rows("Histogram")).to_have_count(2, timeout=PATIENCE_MS)
+        assert [row[1:] for row in shown.cells("Histogram")] == [["4", "80 %"], ["1", "20 %"]]
+        times = shown.rows("Histogram").locator("time")
+        at = [f"1970-01-01T00:00:00.00{ms}Z" for ms in (1, 5)]
+        assert [each.get_attribute("datetime") for each in times.all()] == at
+        shown.check_layout()
+
+
+def test_of_a_metric_that_would_tell_a_masked_field_nothing_is_shown(
+    browser: Browser, tmp_path: Path
+) -> None:
+    console = ConsoleSettings(masks=("payments.amount",))
+    with server(tmp_path / "data", console=console) as running, tab(browser, running.service.url) as shown:
+        running.define(PAYMENTS)
+        running.score("payments", {"tx_id": "e", "ts": 1, "card": "c", "amount": 98765.25})
+        shown.open("streams/payments")
+        shown.page.get_by_role("button", name="values of n7").click()
+        shown.sees("1 answer in some of the replies", "console-answered")
+        shown.page.get_by_role("button", name="values of s7").click()
+        shown.sees("would tell a masked field, so nothing of them is shown", "console-answered")
+        expect(shown.page.locator("console-answered .figures, console-answered table")).to_have_count(0)
+        assert {row[0]: row[4] for row in shown.cells("Metrics")}["s7"] == "not known"
+        assert not re.search("98.?765", shown.page.content())
 
 
 def test_another_front_end_answers(browser: Browser, guarded: Server) -> None:

@@ -31,6 +31,7 @@ class Cluster:
         self.observed = ObservedCluster(ClusterPolicy(), 0.0)
         self.states: dict[CopyName, dict[TaskKey, tuple[CopyState, str]]] = {A: {}, B: {}, C: {}}
         self.silent: set[CopyName] = set()
+        self.generation = 1
         self.now_s = 0.0
         for copy in (A, B, C):
             self.says(copy.node)
@@ -86,7 +87,7 @@ class Cluster:
             report = UnitReport(
                 node=copy.node,
                 unit=copy.unit,
-                generation=1,
+                generation=self.generation,
                 interval_ms=200,
                 copies=copies,
                 said_ms=self.now_ms,
@@ -444,6 +445,43 @@ def test_who_takes_over_from_a_unit_that_ended_or_fell_silent_is_counted() -> No
     cluster.says("node-b", 1, EndedUnit(unit=0, times=2, last_ms=9, error="it hung"))
     cluster.look()
     assert cluster.texts()[0] == "unit 0 of node-b ended: it hung"
+
+
+def test_a_unit_that_fell_silent_reports_again() -> None:
+    cluster = Cluster()
+    cluster.looks(60)
+    for times in ("", ", 2 times"):
+        cluster.silent.add(B)
+        cluster.looks(20)
+        assert cluster.texts()[0] == f"unit 0 of node-b fell silent{times}"
+        cluster.silent.remove(B)
+        cluster.looks(2)
+        assert cluster.entries()[0]["kind"] == "unit_heard"
+        assert cluster.texts()[0] == f"unit 0 of node-b reports again{times}"
+    assert len(cluster.texts()) == 2
+    # One that was started anew meanwhile is another one: its end is told of instead.
+    cluster.silent.add(B)
+    cluster.looks(20)
+    cluster.generation = 2
+    cluster.silent.remove(B)
+    cluster.looks(2)
+    assert cluster.texts()[0] == "unit 0 of node-b fell silent, 3 times"
+
+
+def test_a_node_that_is_away_when_it_begins_to_look_is_named() -> None:
+    cluster = Cluster()
+    cluster.live("b")
+    cluster.lately = Lately(SINCE_MS, cluster.now_s)
+    cluster.look()
+    assert cluster.texts() == ["node-a was away already when this front-end began to look"]
+    cluster.live("ab")
+    cluster.look()
+    assert cluster.texts()[0] == "node-a is back"
+    # Where nobody is a member it is not known who is.
+    cluster.live("")
+    cluster.lately = Lately(SINCE_MS, cluster.now_s)
+    cluster.look()
+    assert cluster.texts() == []
 
 
 def test_the_command_prints_the_newest() -> None:

@@ -197,7 +197,7 @@ def test_a_copy_that_has_failed_is_named_in_a_warning_and_at_its_task() -> None:
     shown = overview(_observed(PLAN, states), PLAN, "node-a", [ONE, OTHER], 10.0)
     assert shown["warnings"] == [
         f"1 copy has failed: {ONE} on node-b/0",
-        f"1 task has {FEWER}: {ONE}",
+        f"1 task has {FEWER}: {ONE}; those on node-b could not",
     ]
     assert [task.get("wrong") for task in shown["tasks"]] == [
         ["a copy of it has failed", f"it has {FEWER}"],
@@ -366,7 +366,7 @@ def test_warnings() -> None:
         f"1 node is away: node-a; {START}",
         SHORT,
         "some nodes name a rack, and node-c none: set cluster.rack on all nodes, or on none",
-        f"2 tasks have {FEWER}: s/k/0, s/k/1",
+        f"2 tasks have {FEWER}: s/k/0, s/k/1; those on node-a, node-b could not",
     ]
     assert [task["wrong"] for task in shown["tasks"]] == [[f"it has {FEWER}"]] * 2
     assert "WARNING: some nodes name a rack" in as_text(shown)
@@ -380,7 +380,7 @@ def test_no_node_at_all_is_another_warning_than_one_that_is_away() -> None:
     observed.take_members(["node-a"], 20.0)
     warnings = overview(observed, PLAN, "node-a", [ONE, OTHER], 20.0)["warnings"]
     away = f"1 node is away: node-b; {START}: no other node can have its copies"
-    assert warnings == [away, SHORT, f"2 tasks have {FEWER}: s/k/0, s/k/1"]
+    assert warnings == [away, SHORT, f"2 tasks have {FEWER}: s/k/0, s/k/1; those on node-a, node-b could not"]
 
 
 def test_a_node_that_is_away_was_heard_last_and_is_replaced_after_a_while() -> None:

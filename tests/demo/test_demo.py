@@ -21,7 +21,7 @@ from railgun.demo.flights import LATER_METRIC, Flight, read_flights
 from railgun.demo.nodes import NAMES, PARTITIONS, Failover, Nodes
 from railgun.demo.payments import CARDS_MIN, DAYS_MIN, Payments, payments
 from railgun.demo.payments_brute_force import PaymentsBruteForce
-from railgun.demo.payments_run import SHOWN, STARTS, check_payments, separations
+from railgun.demo.payments_run import SHOWN, SLOW_EVENTS, STARTS, check_payments, sent_slowly, separations
 from railgun.demo.payments_table import payments_table
 from railgun.demo.processes import Server, ServerError
 from railgun.demo.run import Later, Progress, check
@@ -104,14 +104,15 @@ def test_asked_to_end_it_leaves_nothing(tmp_path: Path, asked: signal.Signals) -
     assert processes_of(tmp_path) == []
 
 
-SHOWN_IN_SMALL = """
+SEED = 7
+SHOWN_IN_SMALL = f"""
 import signal, sys
 from railgun.demo import __main__ as demo, payments
 from railgun.demo.payments import CARDS_MIN, DAYS_MIN
 payments.payments = lambda seed, made=payments.payments: made(seed, CARDS_MIN, DAYS_MIN)
 for number in (signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.default_int_handler)
-sys.exit(demo.main(["--show", "--plain", "--events", "500", "--sample", "10"]))
+sys.exit(demo.main(["--show", "--plain", "--events", "500", "--sample", "10", "--seed", "{SEED}"]))
 """
 
 
@@ -138,6 +139,10 @@ def test_its_server_stays_until_it_is_asked_to_end(tmp_path: Path) -> None:
     shown = re.findall(r"(\w+) \((\w+)\)", fraud)
     assert shown
     assert all(f"'{payment}'" in kept and f"start_{metric}" in registered for payment, metric in shown)
+    made = payments(SEED, CARDS_MIN, DAYS_MIN)
+    slow = made.events[slice(*sent_slowly(made))]
+    assert len(slow) == SLOW_EVENTS
+    assert [payment["tx_id"] for payment in slow if f"'{payment['tx_id']}'" not in kept] == []
     assert "and look for merchant_bin_tests_10m from 5 on (start_merchant_bin_tests_10m)" in said
     assert registered >= {f"start_{name}" for name in STARTS}
     assert process.returncode == 0, said

@@ -22,6 +22,7 @@ import httpx
 
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.hearing import Timing
+from railgun.cluster.reports import CopyStatus
 from railgun.ingest.routing import Router
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.transport import TopicPartition
@@ -35,7 +36,7 @@ from tests.strategies.case import STREAM
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.equal_copies import check_equal
 from tests.unit.fixed_plan import FixedPlan
-from tests.unit.local_units import SMALL, LocalUnit, quick_settings
+from tests.unit.local_units import SMALL, LocalUnit, awaited, quick_settings
 from tests.unit.processes import DEFINITIONS
 
 TASKS = 4
@@ -234,6 +235,28 @@ class RunningCluster:
     def await_answers(self, within_s: float = 30.0) -> None:
         """Wait until everything that was sent is answered."""
         self.player.front_end.await_all(within_s)
+
+    def await_processed(self) -> None:
+        """Wait until each copy has processed all of its log."""
+        awaited(lambda: self._are_at_ends(lambda status: status.position), 60.0)
+
+    def await_checkpoints(self) -> None:
+        """Wait until each copy has a checkpoint of all of its log."""
+        awaited(lambda: self._are_at_ends(lambda status: status.checkpoint), 60.0)
+
+    def _are_at_ends(self, place: Callable[[CopyStatus], int]) -> bool:
+        """Whether each task's copies, one that answers and one that is silent, are at the end of its log."""
+        if not self.is_whole():
+            return False
+        topics = self.player.registry.topics
+        for key in self.player.registry.snapshot().catalog.task_keys:
+            end = self.player.transport.end_offset(topics.tasks(key.stream, key.partitioner), key.partition)
+            copies = [
+                each.status for each in self.player.positions.copies(key) if each.copy.node in self.nodes
+            ]
+            if not all(place(each) == end for each in copies if each.state is not CopyState.CLOSED):
+                return False
+        return True
 
     # --- what is seen ------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ def test_both_copies_are_damaged_and_one_is_restored(kafka: str, tmp_path: Path)
     try:
         cluster.drive(1.5)
         cluster.await_answers()
-        time.sleep(_CHECKPOINTED_S)
+        cluster.await_checkpoints()
         first, second = cluster.nodes.values()
         key, folder = next(_folders(cluster, first))
         other = dict(_folders(cluster, second))[key]

@@ -1,6 +1,5 @@
 """While no node runs, the logs of tasks lose all that was checkpointed: all come back, answer, and are equal."""
 
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -17,12 +16,6 @@ from reservoir.files import DiskFiles
 from tests.counts import seeds
 from tests.failover.running_cluster import RunningCluster
 from tests.task.committed import committed_at
-
-# Idle and silent copies take a checkpoint within twice the interval, which is 0.5 s here.
-_CHECKPOINTED_S = 2.0
-# Within this time silent copies hear what was replied to, and process it.
-_HEARD_S = 1.0
-
 
 Copies = Mapping[tuple[str, int], Iterable[CopyName]]
 """By task, the copies that it has. Folders of copies that have moved away may be there too."""
@@ -75,7 +68,7 @@ def test_all_nodes_come_back(kafka: str, tmp_path: Path, seed: int) -> None:
     try:
         cluster.drive(3.0)
         cluster.await_answers()
-        time.sleep(_HEARD_S)
+        cluster.await_processed()
         copies = cluster.states()
         assert [node.stop() for node in cluster.nodes.values()] == [0, 0, 0]
         assert empty_logs(cluster, tmp_path, copies) == 0, (
@@ -86,7 +79,7 @@ def test_all_nodes_come_back(kafka: str, tmp_path: Path, seed: int) -> None:
         cluster.await_healed()
         cluster.drive(2.0)
         cluster.await_answers()
-        time.sleep(_CHECKPOINTED_S)
+        cluster.await_checkpoints()
         copies = cluster.states()
         for node in cluster.nodes.values():
             node.kill()
@@ -97,7 +90,7 @@ def test_all_nodes_come_back(kafka: str, tmp_path: Path, seed: int) -> None:
             node.start()
         cluster.await_healed()
         cluster.check_replies()
-        time.sleep(_HEARD_S)
+        cluster.await_processed()
         copies = cluster.states()
         assert [node.stop() for node in cluster.nodes.values()] == [0, 0, 0]
         assert empty_logs(cluster, tmp_path, copies) == 0

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,6 @@ from tests.unit.local_units import SMALL
 
 _CUT_MS = 1_600_000_000_000
 _EVENTS = 500
-_CHECKPOINTED_S = 2.0
 
 
 def _build(cluster: RunningCluster, folder: Path, history: str) -> None:
@@ -71,7 +69,7 @@ def test_a_node_without_the_history_loses_its_disk(kafka: str, tmp_path: Path) -
         assert "its data up to offset" in node.said()
         cluster.await_answers()
         cluster.check_replies()
-        time.sleep(_CHECKPOINTED_S)
+        cluster.await_checkpoints()
         copies = cluster.states()
         assert [node.stop() for node in cluster.nodes.values()] == [0, 0, 0]
         check_equal(cluster, tmp_path, copies)

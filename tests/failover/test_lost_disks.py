@@ -1,6 +1,5 @@
 """Each node in turn loses its disk, where no log reaches back: all copies are there again, and equal."""
 
-import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from tests.counts import seeds
 from tests.failover.running_cluster import Node, RunningCluster
 from tests.failover.test_emptied_logs import check_equal, empty_logs
 
-_CHECKPOINTED_S = 2.0
 # The data of a task is some hundred kilobytes.
 _SLOWLY = "transfer_rate_bytes = 40000"
 
@@ -62,7 +60,7 @@ def test_each_node_loses_its_disk(kafka: str, tmp_path: Path, seed: int) -> None
         for name in list(cluster.nodes):
             cluster.drive(1.5)
             cluster.await_answers()
-            time.sleep(_CHECKPOINTED_S)
+            cluster.await_checkpoints()
             shorten_logs(cluster)
             node, before = cluster.nodes[name], cluster.runs(name)
             node.lose_disk()
@@ -73,7 +71,7 @@ def test_each_node_loses_its_disk(kafka: str, tmp_path: Path, seed: int) -> None
             assert "its data up to offset" in node.said(), "the data came from another node"
         cluster.await_answers()
         cluster.check_replies()
-        time.sleep(_CHECKPOINTED_S)
+        cluster.await_checkpoints()
         copies = cluster.states()
         assert [node.stop() for node in cluster.nodes.values()] == [0, 0, 0]
         # So they are when nothing has come for as long as logs are kept.
@@ -115,7 +113,7 @@ def test_the_data_of_a_lost_disk_comes_from_two_nodes_at_once(kafka: str, tmp_pa
     try:
         cluster.drive(1.5)
         cluster.await_answers()
-        time.sleep(_CHECKPOINTED_S)
+        cluster.await_checkpoints()
         shorten_logs(cluster)
         node = next(each for each in cluster.nodes.values() if len(_partners(cluster, each.name)) == 2)
         donors, before = _partners(cluster, node.name), cluster.runs(node.name)

@@ -85,7 +85,10 @@ def with_zombies(player: ClusterPlayer, broker: str, folder: Path, times: int, s
             nodes.append(stack.enter_context(unit_process(data, config, is_planned=False)))
             send(20)
             player.front_end.await_all()
-        for turn in range(times):
+        # Whether a halt meets a unit between an answer and what it says of it is chance.
+        for turn in range(10 * times):
+            if turn >= times and player.front_end.repeats:
+                break
             zombie = nodes[turn % 2]
             send(chance.randrange(60))
             halt(zombie.pid)

@@ -32,7 +32,7 @@ from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import SMALL, LocalUnit, awaited, quick_settings
 from tests.unit.processes import DEFINITIONS, event
 
-_BACKLOG = 30_000
+_BACKLOG = 80_000
 
 
 @pytest.fixture
@@ -224,7 +224,8 @@ def test_tasks_that_are_far_behind_do_not_keep_the_others_waiting(
     try:
         while not (len(unit.loop.hosts) == 4 and unit.loop.is_ready):
             unit.loop.round()
-        player.transport.submit([Entry(where, backlog(player)) for where in behind]).result(60)
+        records = backlog(player)
+        player.transport.submit([Entry(where, records) for where in behind]).result(60)
         while left() > 3 * _BACKLOG - 3_000:
             unit.loop.round()
         for number in range(8):

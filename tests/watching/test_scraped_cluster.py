@@ -116,7 +116,7 @@ def test_a_failed_copy_is_found_and_what_is_well_is_not(scraped: Prometheus) -> 
 
 
 def test_a_support_bundle_of_it_names_the_failure_and_has_no_secret(scene: Scene) -> None:
-    with zipfile.ZipFile(io.BytesIO(scene.client.get("/v1/bundle").content)) as bundle:
+    with zipfile.ZipFile(io.BytesIO(scene.client.get("/v1/support").content)) as bundle:
         files = {name: bundle.read(name).decode() for name in bundle.namelist()}
     assert json.loads(files["about.json"])["left_out"] == {}
     copies = [copy for task in json.loads(files["cluster.json"])["tasks"] for copy in task["copies"]]

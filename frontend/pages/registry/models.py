@@ -157,7 +157,7 @@ class AnsweredMetric(BaseModel):
 
     name: str
     front_end: FrontEnd
-    kind: str = Field(description="number, boolean or text")
+    kind: str = Field(description="number, time (numbers, in ms since 1970), boolean or text")
     masked: bool = Field(description="it would tell a masked field, so nothing of it is shown")
     rows: int = Field(description="how many answers are known; 0: what was answered is not known")
     nulls: int = Field(description="how many of them were null")

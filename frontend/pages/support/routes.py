@@ -1,4 +1,4 @@
-"""Answers `GET /v1/bundle` with a support bundle: a ZIP file, made anew for each who asks."""
+"""Answers `GET /v1/support` with a support bundle: a ZIP file, made anew for each who asks."""
 
 import asyncio
 import re

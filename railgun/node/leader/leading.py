@@ -127,7 +127,7 @@ class Leading:
         self._other_policy: ClusterPolicy | None = None
         self._cluster_log, self._clock_check = ClusterLog(), ClockCheck()
         self._due_s = 0.0
-        self._tidied_s = self._logs_seen_s = -math.inf
+        self._tidied_s, self._logs_seen_s = now_s(), -math.inf
 
     @property
     def leads(self) -> bool:
@@ -303,6 +303,7 @@ class Leading:
                 return
             # The plans of earlier leaders are read first.
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
+            self._tidied_s = -math.inf
             _log.info(
                 "this node leads, from plan %d on; nodes that live: %s",
                 self.plan.epoch,
@@ -332,7 +333,11 @@ class Leading:
         self._cluster_log.plan(before, plan, self._members, started_s)
 
     def _tidy(self) -> None:
-        """Forget nodes and units that are gone for good. If this node leads, it deletes their records."""
+        """Forget nodes and units that are gone for good. If this node leads, it deletes their records.
+
+        A leader does so at once. A node that follows waits at first: it may be about to lead, and what it had
+        forgotten it could not delete.
+        """
         now_s, now_ms, reports = self._now_s(), _now_ms(), self._observed.reports
         if now_s - self._tidied_s < _TIDY_S:
             return

@@ -154,7 +154,7 @@ def of_a_waiting_command(folder: Path) -> str:
 
 def of_bundle(client: httpx.Client, **headers: str) -> str:
     """All that is in a support bundle. Nobody else asks for one, so it is not refused."""
-    answer = client.get("/v1/bundle", headers=headers)
+    answer = client.get("/v1/support", headers=headers)
     with zipfile.ZipFile(io.BytesIO(answer.content)) as bundle:
         return "".join(bundle.read(name).decode() for name in bundle.namelist())
 

@@ -137,7 +137,7 @@ def test_what_another_thread_does_with_warnings_keeps_no_pages_from_being_made()
 
 def test_what_is_in_flight_is_answered(payments: Payments, event: Event) -> None:
     sent = event()
-    with ThreadPoolExecutor(1) as pool, payments.serve() as running:
+    with ThreadPoolExecutor(1) as pool, payments.serve(shutdown_grace_s=30.0) as running:
         payments.gate.shut()
         held = pool.submit(running.score, "payments", sent)
         payments.gate.wait_for_event()

@@ -297,7 +297,7 @@ def test_a_client_that_goes_before_its_answer(payments: Payments, event: Event) 
 
 def test_a_server_that_stops_answers_what_it_has(payments: Payments, event: Event) -> None:
     """Both an event that is being scored and one whose body is on its way; and says that it closes."""
-    with payments.serve() as running:
+    with payments.serve(shutdown_grace_s=30.0) as running:
         payments.gate.shut()
         with RawClient(running.address) as client, RawClient(running.address) as half:
             body = json.dumps(event()).encode()

@@ -241,6 +241,8 @@ def test_a_copy_that_another_has_taken_over_from_is_not_shown(
     default_s, now = ClusterPolicy().takeover_s, time.monotonic
     if takeover_s is not None:
         reported.plan(takeover_s)
+    said_s = now()
+    monkeypatch.setattr(time, "monotonic", lambda: said_s)
     reported.say(0, unit=1)
     reported.say(0, unit=2)
     assert units() == [1, 2]

@@ -8,7 +8,14 @@ import msgspec
 import pytest
 
 from frontend.access.masks import Masks
-from frontend.backend.live_figures import ClusterStanding, StreamStanding, Waiting, Warming, Way
+from frontend.backend.live_figures import (
+    ClusterStanding,
+    InputStanding,
+    StreamStanding,
+    Waiting,
+    Warming,
+    Way,
+)
 from frontend.backend.readiness import READY, Readiness
 from frontend.live import live, models
 from frontend.live.live import Live
@@ -30,6 +37,8 @@ class Figures:
         self.recorded = {OWN: StreamRecord(), FOREIGN: StreamRecord()}
         self.from_topics = StreamRecord()
         self.looks = self.measured = 0
+        self.waits_s, self.free_bytes = 0.123_456, 4 * 10**9
+        self.inputs_now: dict[str, InputStanding] = {}
         self.standings = {
             OWN: StreamStanding(3, Warming({"slow": 0.25, "quick": 0.75}, 40.0)),
             FOREIGN: StreamStanding(
@@ -49,7 +58,10 @@ class Figures:
         return {}
 
     def waiting(self) -> Waiting:
-        return Waiting(5, 500, 0.123_456)
+        return Waiting(5, 500, self.waits_s)
+
+    def inputs(self) -> dict[str, InputStanding]:
+        return self.inputs_now
 
     def cluster(self) -> ClusterStanding:
         at_s = 45.0 if self.looks else None
@@ -62,14 +74,14 @@ class Figures:
 
     def measure_disk(self) -> DiskReading:
         self.measured += 1
-        return DiskReading(1, 2, 3, 4)
+        return DiskReading(1, 2, 3, self.free_bytes)
 
 
 class Scene:
     """An answerer over such figures, on a clock of the test's own. encoded: the parts that were encoded."""
 
     def __init__(self) -> None:
-        self.figures, self.now_s, self.standing = Figures(), 50.0, READY
+        self.figures, self.now_s, self.standing, self.ends_in_s = Figures(), 50.0, READY, 8 * 86_400.0
         self.live = Live(
             self.figures,
             lambda: self.standing,
@@ -77,8 +89,12 @@ class Scene:
             Masks(),
             lambda: self.now_s,
             lambda: NOW_MS + round(1_000 * (self.now_s - 50.0)),
+            self.ending,
         )
         self.live.tick()
+
+    def ending(self, within_s: float) -> list[str]:
+        return [] if within_s < self.ends_in_s else ["the certificate runs out"]
 
     def tick(self) -> None:
         self.now_s += 1.0
@@ -131,9 +147,10 @@ def test_everything(scene: Scene) -> None:
             "events_bytes": 1,
             "state_bytes": 2,
             "log_bytes": 3,
-            "free_bytes": 4,
+            "free_bytes": 4 * 10**9,
             "as_of_ms": NOW_MS + 10_000,
         },
+        "warnings": [],
     }
     cluster = said["cluster"]
     assert (cluster["unanswered"], len(cluster["unanswered_tasks"]), len(cluster["warnings"])) == (

@@ -1,4 +1,4 @@
-"""`GET /v1/bundle`: one file that says how a server stands, within bounds, and nothing of any event."""
+"""`GET /v1/support`: one file that says how a server stands, within bounds, and nothing of any event."""
 
 import asyncio
 import io
@@ -41,7 +41,7 @@ def test_what_is_in_it(tmp_path: Path) -> None:
     with server(tmp_path / "data") as running:
         running.define(PAYMENTS)
         running.score("payments", {"tx_id": "a", "ts": 1_700_000_000_000, "card": CARD, "amount": 1.0})
-        answer = running.client.get("/v1/bundle")
+        answer = running.client.get("/v1/support")
         with Client(str(running.client.base_url)) as client:
             same = client.bundle()
     assert answer.headers["content-type"] == "application/zip"
@@ -61,21 +61,39 @@ def test_what_is_in_it(tmp_path: Path) -> None:
     assert CARD not in str(files)
 
 
-def test_a_token_gets_the_streams_that_it_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_gets_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `operate` nothing; with it the four files of all streams, and of the others what the token may read."""
     with guarded(tmp_path / "data", monkeypatch) as running:
 
         def asked(name: str) -> httpx.Response:
-            return running.client.get("/v1/bundle", headers={"Authorization": bearer(name)})
+            return running.client.get("/v1/support", headers={"Authorization": bearer(name)})
 
-        files = files_of(asked("remove-own").content)
-        assert [each["name"] for each in files["streams.json"]] == ["payments"]
-        assert [each["name"] for each in files["live.json"]["streams"]] == ["payments"]
-        assert {each["name"] for each in files_of(asked("all").content)["streams.json"]} == {
-            "payments",
-            FOREIGN,
-        }
-        assert asked("metrics").status_code == 403
-        assert "operate" in asked("metrics").json()["detail"]
+        async def overview() -> dict[str, Any]:
+            return nodes
+
+        # A stand-in's, as this server has none.
+        nodes = {"nodes": [], "tasks": [{"stream": FOREIGN}]}
+        monkeypatch.setattr(running.backend.cluster, "overview", overview)
+        running.score(FOREIGN, {"secret_field": "x"})
+        for name, own in (
+            ("operate", set[str]()),
+            ("remove-own", {"payments"}),
+            ("all", {"payments", FOREIGN}),
+        ):
+            files = files_of(asked(name).content)
+            assert {each["name"] for each in files["streams.json"]} == own
+            assert {each["name"] for each in files["live.json"]["streams"]} == own
+            assert {each["name"] for each in files["status.json"]["streams"]} == {"payments", FOREIGN}
+            assert {each["stream"] for each in files["changes.json"]} == {"payments", FOREIGN}
+            assert files["cluster.json"] == nodes
+            assert f'stream="{FOREIGN}"' in files["metrics.txt"]
+            told = str([files["streams.json"], files["live.json"]])
+            assert (FOREIGN in told) == (FOREIGN in own)
+        for name in ("metrics", "read-own", "read-all", "define-all"):
+            refused = asked(name)
+            assert refused.status_code == 403
+            assert "operate" in refused.json()["detail"]
+            assert FOREIGN not in refused.text
 
 
 def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,15 +102,15 @@ def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         status = running.backend.catalogue.status
 
         async def asks_again() -> dict[str, Any]:
-            again = await asyncio.to_thread(running.client.get, "/v1/bundle")
+            again = await asyncio.to_thread(running.client.get, "/v1/support")
             asked.append(again.status_code)
             assert again.headers["retry-after"] == "1"
             return await status()
 
         monkeypatch.setattr(running.backend.catalogue, "status", asks_again)
-        assert running.client.get("/v1/bundle").status_code == 200
+        assert running.client.get("/v1/support").status_code == 200
         monkeypatch.undo()
-        assert running.client.get("/v1/bundle").status_code == 200
+        assert running.client.get("/v1/support").status_code == 200
     assert asked == [429]
 
 
@@ -144,5 +162,5 @@ def test_the_newest_changes_are_in_it(tmp_path: Path) -> None:
             return []
 
         running.backend.catalogue.change_log = noted  # type: ignore[method-assign]
-        running.client.get("/v1/bundle")
+        running.client.get("/v1/support")
     assert asked == [(CHANGES, None)]

@@ -138,7 +138,7 @@ def test_a_bound_of_bytes_keeps_what_was_read_and_gets_on(kafka: str) -> None:
 def test_a_bound_of_time(kafka: str) -> None:
     topic = topic_with(kafka, [500])
     began_s = time.monotonic()
-    found = read(kafka, topic, replace(BOUNDS, within_s=0.5), is_wanted=lambda _: bool(time.sleep(0.01)))
+    found = read(kafka, topic, replace(BOUNDS, within_s=2.0), is_wanted=lambda _: bool(time.sleep(0.04)))
     assert found.stopped is Stopped.TIME
     assert time.monotonic() - began_s < _S
     assert 0 < found.read < 500

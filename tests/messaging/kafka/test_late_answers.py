@@ -68,10 +68,11 @@ def test_members_of_a_group(network: FaultyNetwork, monkeypatch: pytest.MonkeyPa
 def test_positions_of_a_group(network: FaultyNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     with KafkaTransport(quick_settings(network.address)) as transport:
         assert transport.committed("g") == {}
-        monkeypatch.setattr(transport._topics, "_timeout_s", 1.0)
         network.refuse()
-        with pytest.raises(TransportError) as kept:
-            transport.committed("g")
+        with monkeypatch.context() as patch:
+            patch.setattr(transport._topics, "_timeout_s", 1.0)
+            with pytest.raises(TransportError) as kept:
+                transport.committed("g")
         network.accept()
         assert transport.committed("g") == {}
         time.sleep(_BACK_S)

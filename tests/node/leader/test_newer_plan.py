@@ -71,6 +71,7 @@ def test_one_that_runs_keeps_its_plan_says_so_once_and_does_not_lead(
     awaited(lambda: said().unread == "the plan is of version 9; this release reads 1")
     # It would have planned copies for the node that comes now.
     nodes.start(2)
+    awaited(lambda: caplog.text.count("this node does not lead") == 2)
     time.sleep(2.0)
     assert (node.error, node.plan) == (None, plan)
     assert nodes.player.transport.end_offset(topics.assignment, 0) == end + 2

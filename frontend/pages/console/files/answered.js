@@ -82,21 +82,25 @@ function lately({ front_end, kind, masked, rows, nulls, since_ms, as_of_ms, quan
   if (masked || !rows) {
     return h("p", { class: "note" }, masked ? MASKED : NOT_KNOWN);
   }
-  const isNumber = kind === "number" && quantiles !== null;
-  const said = [["Null", percent(nulls / rows)], ...(isNumber ? Object.entries(quantiles) : [])];
+  const isNumber = (kind === "number" || kind === "time") && quantiles !== null;
+  const said = [
+    ["Null", percent(nulls / rows)],
+    ...(isNumber ? Object.entries(quantiles).map(([name, each]) => [name, written(each, kind)]) : []),
+  ];
   const most = Math.max(...(histogram ?? []).map(({ count }) => count));
   return [
     h(
       "p",
       null,
       `Of ${counted(rows, "answer")} in some of the replies that ${front_end.name} gave, from `,
-      ...[when(since_ms), " to ", when(as_of_ms), "."],
+      ...[when(since_ms), " to ", when(as_of_ms), ". A busy second gives few of its replies, so quiet seconds weigh more."],
     ),
     h(
       "dl",
       { class: "figures" },
-      said.map(([name, each]) => h("div", null, h("dt", null, name), h("dd", null, written(each)))),
+      said.map(([name, each]) => h("div", null, h("dt", null, name), h("dd", null, each))),
     ),
+    histogram && nulls > 0 && h("p", { class: "quiet" }, "The shares below are of those that are not null."),
     histogram && table("Histogram", BINS, histogram.map((bin) => [bin.from, bar(bin, kind, rows - nulls, most)])),
     kind === "text" && h("p", { class: "note" }, "It is text, which has no histogram."),
   ];
@@ -104,7 +108,7 @@ function lately({ front_end, kind, masked, rows, nulls, since_ms, as_of_ms, quan
 
 function bar({ from, to, count }, kind, all, most) {
   const rect = s("rect", { width: Math.max(1, (BAR.width * count) / most), height: BAR.height, rx: 2 });
-  const range = from === to ? written(from) : `${written(from)} to ${written(to)}`;
+  const range = from === to ? written(from, kind) : [written(from, kind), " to ", written(to, kind)];
   return [
     kind === "boolean" ? String(from === 1) : range,
     number(count),
@@ -112,7 +116,10 @@ function bar({ from, to, count }, kind, all, most) {
   ];
 }
 
-function written(value) {
+function written(value, kind) {
+  if (kind === "time" && typeof value === "number") {
+    return when(Math.round(value));
+  }
   if (typeof value === "string") {
     return value;
   }

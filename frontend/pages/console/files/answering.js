@@ -1,7 +1,6 @@
 // Which front-end answers: each counts and remembers by itself, so pages say when it is another one than before.
 
 import { h } from "./dom.js";
-import { time } from "./format.js";
 import { when } from "./parts.js";
 
 // So long it is said that another one answers: until the windows of one that has just begun are full.
@@ -29,7 +28,9 @@ export class Answering {
     return h(
       "p",
       { class: "note", role: "status", "data-key": "another" },
-      `Since ${time(this.#change.atMs).local.slice(11)} another process answers than before: `,
+      "Since ",
+      when(this.#change.atMs),
+      " another process answers than before: ",
       process(this.#now),
       ". It was ",
       process(this.#change.before),

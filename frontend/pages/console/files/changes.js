@@ -75,7 +75,7 @@ class Changes extends Page {
     this.#bundle = { askedMs: Date.now(), refused: null };
     this.draw();
     try {
-      await download("/v1/bundle");
+      await download("/v1/support");
       this.#bundle.askedMs = null;
     } catch (error) {
       this.#bundle = { askedMs: null, refused: error.status ? error : null };

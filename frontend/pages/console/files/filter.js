@@ -14,6 +14,23 @@ export const KINDS = {
   refused: ["refused or not answered", ({ status }) => status !== 200],
 };
 
+const ONE_TRUE = "true ";
+
+/** The kind of those events in whose reply one metric is true. */
+export function kindOfTrue(metric) {
+  return ONE_TRUE + metric;
+}
+
+/** The metric whose events are shown where it is true; null where a kind is not such a one. */
+export function trueOf(kind) {
+  return kind.startsWith(ONE_TRUE) ? kind.slice(ONE_TRUE.length) : null;
+}
+
+function isOf(kind, event) {
+  const metric = trueOf(kind);
+  return metric === null ? KINDS[kind][1](event) : event.reply?.metrics[metric] === true;
+}
+
 /** The filter that shows all. fields: values that an event has, by name.  text: in an event or its reply. */
 export const ALL = { fields: {}, text: "", kind: "all" };
 
@@ -34,7 +51,7 @@ export function filterOf(text) {
   const found = parsed(text);
   const { fields, text: wanted, kind } = { ...ALL, ...found };
   const areTexts = [wanted, kind].every((each) => typeof each === "string");
-  if (!isObject(found) || !isFlat(fields) || !areTexts || !Object.hasOwn(KINDS, kind)) {
+  if (!isObject(found) || !isFlat(fields) || !areTexts || (trueOf(kind) === null && !Object.hasOwn(KINDS, kind))) {
     throw new SyntaxError("no filter");
   }
   return { fields, text: wanted, kind };
@@ -44,7 +61,7 @@ export function filterOf(text) {
 export function shows({ fields, text, kind }, event) {
   const has = ([name, value]) => Object.hasOwn(event.fields ?? {}, name) && written(event.fields[name]) === written(value);
   const wanted = text.trim().toLowerCase();
-  return Object.entries(fields).every(has) && KINDS[kind][1](event) && (!wanted || textOf(event).includes(wanted));
+  return Object.entries(fields).every(has) && isOf(kind, event) && (!wanted || textOf(event).includes(wanted));
 }
 
 function textOf(event) {

@@ -6,7 +6,7 @@ import { linked, table, when } from "./parts.js";
 
 const FIRST_MAX = 10;
 const COLUMNS = [["When"], ["What", "long"]];
-const BAD = new Set(["node_gone", "node_lost", "unit_ended", "unit_silent", "copy_failed"]);
+const BAD = new Set(["node_away", "node_gone", "node_lost", "unit_ended", "unit_silent", "copy_failed"]);
 
 /** The newest as a table, and those before it to open. */
 export function lately(noted) {

@@ -5,7 +5,7 @@ import { mayWith } from "./api.js";
 import { h } from "./dom.js";
 import { cameBy, nameOf, one } from "./event.js";
 import { Digits, parsed } from "./exact.js";
-import { ALL, KINDS, addressOf, filterOf, liveOf, shows } from "./filter.js";
+import { ALL, KINDS, addressOf, filterOf, kindOfTrue, liveOf, shows, trueOf } from "./filter.js";
 import { counted, number, time } from "./format.js";
 import { near } from "./near.js";
 import { Page } from "./page.js";
@@ -211,7 +211,7 @@ class Live extends Page {
       lead(data, this.#limit),
       this.#hasFields && this.#ofFields(data),
       data.masked.texts && masks(data.masked),
-      this.#find(found.length),
+      this.#find(found.length, data.conditions ?? []),
       this.#open && one(this.#open, this.rest[0], this.metrics?.data?.metrics ?? []),
       found.length
         ? table("Last events", COLUMNS, rows, "stacked")
@@ -247,11 +247,16 @@ class Live extends Page {
     );
   }
 
-  #find(count) {
+  /** conditions: the names of the metrics that are true or false. */
+  #find(count, conditions) {
     const { text, kind: chosen } = this.#filter;
-    const options = Object.entries(KINDS).map(([kind, [title]]) =>
-      h("option", { value: kind, selected: kind === chosen }, title),
-    );
+    const metric = trueOf(chosen);
+    const names = metric === null || conditions.includes(metric) ? conditions : [metric, ...conditions];
+    const option = (kind, title) => h("option", { value: kind, selected: kind === chosen }, title);
+    const options = [
+      ...Object.entries(KINDS).map(([kind, [title]]) => option(kind, title)),
+      names.length > 0 && h("optgroup", { label: "where it is true" }, names.map((name) => option(kindOfTrue(name), name))),
+    ];
     const typed = { id: "find", type: "search", placeholder: "text in event or reply", autocomplete: "off", value: text };
     const notes = [count > LIMIT && `, the first ${LIMIT} are listed`, this.#isStopped && ", stopped"];
     return h(
@@ -304,7 +309,7 @@ function masks({ fields, metrics }) {
 }
 
 function nothing({ front_end: { started_ms: started } }) {
-  return `It has answered no event of this stream since it started, ${time(started)?.local ?? ""}.`;
+  return ["It has answered no event of this stream since it started, ", when(started), "."];
 }
 
 /** Says that a stream has no such field, and which ones may have been meant; where none is near, which ones it has. */

@@ -17,6 +17,9 @@ const ROWS_MAX = 500;
 const UNKNOWN =
   "Nothing is known of this key: the metrics that group by it are all empty, null or 0. It had no event in their " +
   "windows, or it is written differently.";
+const NOT_BY_THESE = "These metrics are all empty, null or 0. Others may know more of this key: ask without naming metrics.";
+// Decimals come as text, which has all their digits.
+const DECIMAL = /^-?\d+\.\d+$/;
 // A longer text scrolls by itself.
 const LONG = 200;
 const NO_QUESTION = "The address has no question that can be read. Type one.";
@@ -276,7 +279,8 @@ class Lookup extends Page {
     return [
       h("p", { class: "key" }, h("code", { tabindex: 0 }, written(found.key))),
       lastEvents(this.rest[0], found.key, this.masks.data, newestOf(found.key, all, known, this.stream.data.time)),
-      isUnknown(found, known, masked) && h("p", { class: "note", "data-key": "unknown" }, UNKNOWN),
+      isUnknown(found, known, masked) &&
+        h("p", { class: "note", "data-key": "unknown" }, this.#question.metrics ? NOT_BY_THESE : UNKNOWN),
       conditions(Object.fromEntries(all), names),
       h(
         "div",
@@ -349,6 +353,9 @@ function valueShown(value, isTime) {
   }
   if (value instanceof Digits) {
     return grouped(value.text);
+  }
+  if (DECIMAL.test(value)) {
+    return value;
   }
   return h("code", { tabindex: String(value).length > LONG && 0 }, value === "" ? '""' : String(value));
 }

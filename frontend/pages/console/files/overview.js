@@ -24,7 +24,7 @@ const COPIES = {
   closed: ["Copies closed"],
   unheard: ["No report", "off"],
 };
-const NODES = { away: "bad", draining: "off" };
+const NODES = { live: false, away: "bad", draining: "off", drained: false };
 
 class Overview extends Page {
   #answering = new Answering();
@@ -67,8 +67,8 @@ class Overview extends Page {
     const known = cluster.as_of_ms !== null;
     const rest = [
       ["Leader", leader ?? "none", leader === null && "bad"],
-      ...Object.entries(nodes).map(([state, count]) => [`Nodes ${state}`, number(count), NODES[state]]),
-      ...Object.entries(copies).map(([state, count]) => {
+      ...inOrder(nodes, NODES).map(([state, count]) => [`Nodes ${state}`, number(count), NODES[state]]),
+      ...inOrder(copies, COPIES).map(([state, count]) => {
         const [name, kind] = COPIES[state] ?? [state];
         return [name, number(count), kind];
       }),
@@ -133,6 +133,12 @@ class Overview extends Page {
   }
 }
 
+/** Counts by state, always in the same order. states: the known ones in theirs. */
+function inOrder(counts, states) {
+  const names = new Set([...Object.keys(states), ...Object.keys(counts).sort()]);
+  return [...names].filter((name) => Object.hasOwn(counts, name)).map((name) => [name, counts[name]]);
+}
+
 function section(key, title, standing, ...content) {
   return h("section", { "data-key": key }, h("header", { class: "head" }, h("h2", null, title), standing), content);
 }
@@ -171,7 +177,9 @@ function isUnknown(cluster) {
 function ofProcess({ process: own, cluster }) {
   const place = cluster ? [[CLUSTER, "Cluster"]] : [];
   const found = own && !own.ready ? [`not ready: ${own.reason}`] : [];
-  return [...found, ...(cluster?.warnings ?? [])].map((text) => [text, ...place]);
+  const linked = [...found, ...(cluster?.warnings ?? [])].map((text) => [text, ...place]);
+  // A front-end of an older release says none of itself.
+  return [...linked, ...(own?.warnings ?? []).map((text) => [text])];
 }
 
 function ofStream({ name, warnings: own, unanswered: tasks, nulls }, { cluster }) {

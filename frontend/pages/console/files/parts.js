@@ -5,6 +5,8 @@ import { h, seen, update } from "./dom.js";
 import { duration, time } from "./format.js";
 
 const PATIENCE_MS = 1_000;
+// An answer that takes longer than this is not usual.
+const LATE_MS = 5_000;
 // A longer part of a name is broken anywhere.
 const PART_MAX = 24;
 const TASK = /(?<![\w./-])([A-Za-z]\w*\/(?:\*|[A-Za-z]\w*)\/\d+)(?![\w/-])/;
@@ -49,7 +51,8 @@ class Age extends Ticking {
 class Wait extends Ticking {
   draw() {
     const what = this.getAttribute("what") ?? "waiting for an answer";
-    const said = [h("progress", { "aria-label": what }), h("span", null, `${what}: ${duration(this.ageMs)}`)];
+    const says = h("span", { class: this.ageMs > LATE_MS && "bad" }, `${what}: ${duration(this.ageMs)}`);
+    const said = [h("progress", { "aria-label": what }), says];
     update(this, this.ageMs < PATIENCE_MS ? [] : said);
   }
 }
@@ -57,9 +60,8 @@ class Wait extends Ticking {
 /** Since when the server has not answered. at: that time. */
 class Gone extends Ticking {
   draw() {
-    const { local } = time(Number(this.getAttribute("at")));
-    const said = `no answer since ${local.slice(11)}, ${duration(this.ageMs)} ago; what is shown is as it was`;
-    update(this, [document.createTextNode(said)]);
+    const ago = `, ${duration(this.ageMs)} ago; what is shown is as it was`;
+    update(this, [h("span", null, "no answer since ", when(Number(this.getAttribute("at"))), ago)]);
   }
 }
 

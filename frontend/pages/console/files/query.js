@@ -339,7 +339,11 @@ function newRow({ name, aggregate, type, home, window, predicate, fields, isNew 
     window === undefined ? "" : h("code", null, window),
     isNew
       ? h("span", { class: "state good" }, "new")
-      : h("span", { class: "state bad" }, "registered otherwise under this name: drop that first, or choose another"),
+      : h(
+          "span",
+          { class: "state bad" },
+          "registered otherwise under this name: choose another, or drop that metric first, by a DELETE of it",
+        ),
   ];
 }
 

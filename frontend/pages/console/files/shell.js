@@ -2,9 +2,9 @@
 
 import { DisconnectedError, ask, connection, isToken, session, setToken, token } from "./api.js";
 import { h, update, visible } from "./dom.js";
-import { shortened, time } from "./format.js";
+import { shortened } from "./format.js";
 import { near } from "./near.js";
-import { copy, problem, sentence } from "./parts.js";
+import { copy, problem, sentence, when } from "./parts.js";
 import "./changes.js";
 import "./cluster.js";
 import "./dead.js";
@@ -198,11 +198,11 @@ class Shell extends HTMLElement {
     if (name === null) {
       return h("div", { class: "who" }, h("span", null, "no token needed"), token() && this.#forget());
     }
-    const ends = expires === null ? null : time(Date.parse(expires));
+    const ends = expires !== null && [" until ", when(Date.parse(expires))];
     return h(
       "div",
       { class: "who" },
-      h("span", null, "token ", h("b", null, name), ends && ` until ${ends.local}`),
+      h("span", null, "token ", h("b", null, name), ends),
       this.#forget(),
     );
   }

@@ -278,7 +278,7 @@ def test_the_description_names_every_route(shared: Server) -> None:
         (f"{streams}/events", "post"),
         ("/v1/status", "get"),
         ("/v1/live", "get"),
-        ("/v1/bundle", "get"),
+        ("/v1/support", "get"),
         (f"{streams}/samples", "get"),
         (f"{streams}/dead", "get"),
         ("/v1/whoami", "get"),

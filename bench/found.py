@@ -1,4 +1,4 @@
-"""What a run's file says of one peer, as the text of a table."""
+"""What a run's file says of one part of a bench, as the text of a table."""
 
 from bench.kept_results import Results
 
@@ -6,28 +6,34 @@ _DIGITS = 3
 
 
 class Found:
-    """The figures of a peer, or of a peer and a work, as text."""
+    """The figures of a part as text. name: as `Results` has it."""
 
-    def __init__(self, results: Results, what: str) -> None:
+    def __init__(self, results: Results, name: str) -> None:
         self._figures = results.figures
-        self._what, self._run = what, results.runs.get(what)
+        self.name, self._run = name, results.runs.get(name)
 
     def __bool__(self) -> bool:
         return self._run is not None
 
     def __getitem__(self, key: str) -> float:
-        return self._figures[f"{self._what}.{key}"]
+        return self._figures[f"{self.name}.{key}"]
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of its figures."""
+        parts = (key.rpartition(".") for key in self._figures)
+        return [figure for what, _, figure in parts if what == self.name]
 
     @property
     def is_whole(self) -> bool:
         """Whether all of the work was measured."""
-        return f"{self._what}.events_per_s" in self._figures
+        return f"{self.name}.events_per_s" in self._figures
 
     @property
     def system(self) -> str:
         """The peer's name and version."""
         version = self._run["version"] if self._run else ""
-        return f"`{self._what.partition('.')[0]}` {version}".rstrip()
+        return f"`{self.name.partition('.')[0]}` {version}".rstrip()
 
     def number(self, key: str) -> str:
         """Three digits of a figure, more of a large one."""
@@ -39,7 +45,7 @@ class Found:
 
     def get(self, key: str) -> float | None:
         """A figure, or None."""
-        return self._figures.get(f"{self._what}.{key}")
+        return self._figures.get(f"{self.name}.{key}")
 
     def ratio(self, key: str) -> str:
         """The median and the spread of a ratio of times, then that of processor times."""

@@ -1,0 +1,1 @@
+"""Where the time of an event goes: `python -m bench.stages`."""
