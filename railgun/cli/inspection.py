@@ -117,24 +117,26 @@ def inspect_task(folder: Path) -> TaskReport:
     """
     files = DiskFiles()
     _check_versions(folder / RESERVOIR, files)
+    damage: list[str] = []
+    # The state comes first: while a task runs, its segments hold at least what a checkpoint that was read before has.
+    found: tuple[StateReport, Length, list[int]] | None = None
+    try:
+        found = _state(folder)
+    except StoreVersionError:
+        raise
+    except StoreError as error:
+        damage.append(str(error))
     events = describe_folder(folder / RESERVOIR, files)
-    damage = [segment.damage for segment in events.segments if segment.damage is not None]
+    damage += [segment.damage for segment in events.segments if segment.damage is not None]
     torn = [
         f"{segment.file}: {segment.torn_bytes} bytes at the end are no whole chunk"
         for segment in events.segments
         if segment.torn_bytes
     ]
-    state: StateReport | None = None
-    try:
-        found = _state(folder)
-        if found is not None:
-            state, length, saved_rows = found
-            damage += _missing(folder / RESERVOIR, files, events, length)
-            damage += _damaged_open_rows(folder, files, state.epoch, saved_rows)
-    except StoreVersionError:
-        raise
-    except StoreError as error:
-        damage.append(str(error))
+    if found is not None:
+        state, length, saved_rows = found
+        damage += _missing(folder / RESERVOIR, events, length)
+        damage += _damaged_open_rows(folder, files, state.epoch, saved_rows)
     try:
         history = _history(folder)
     except HistoryDamagedError as error:
@@ -149,7 +151,7 @@ def inspect_task(folder: Path) -> TaskReport:
         size_bytes=events.size_bytes,
         first_ms=min(times, default=None),
         last_ms=max(times, default=None),
-        state=state,
+        state=None if found is None else found[0],
         torn=tuple(torn),
         damage=tuple(damage),
         history=history,
@@ -161,7 +163,7 @@ def _check_versions(folder: Path, files: DiskFiles) -> None:
     for number in segment_numbers(files, folder):
         try:
             SegmentScanner(files, folder, number).header()
-        except CorruptionError:
+        except (CorruptionError, FileNotFoundError):
             continue
 
 
@@ -220,18 +222,15 @@ def _metrics(meta: TaskMeta, *, warm: bool) -> tuple[str, ...]:
     return tuple(each["change"]["name"] for each in found)
 
 
-def _missing(folder: Path, files: DiskFiles, events: FolderDescription, length: Length) -> list[str]:
-    """Return what the last checkpoint made durable and the segments lack."""
+def _missing(folder: Path, events: FolderDescription, length: Length) -> list[str]:
+    """Return what a checkpoint made durable and the segments lack."""
     if length.chunks == 0:
         return []
-    numbers = segment_numbers(files, folder)
-    if not numbers:
+    if not events.segments:
         return [f"{segment_path(folder, length.segment)}: the segment is missing"]
-    if any(segment.damage for segment in events.segments):
+    found = events.end_chunk
+    if any(segment.damage for segment in events.segments) or found >= length.chunks:
         return []
-    found = SegmentScanner(files, folder, numbers[0]).header().first_chunk
-    found += sum(segment.chunks for segment in events.segments)
-    if found >= length.chunks:
-        return []
-    file, size = segment_path(folder, numbers[-1]), events.segments[-1].size_bytes
-    return [f"{file}, byte {size}: the checkpoint has {length.chunks} chunks, the segments end after {found}"]
+    last = events.segments[-1]
+    what = f"the checkpoint has {length.chunks} chunks, the segments end after {found}"
+    return [f"{last.file}, byte {last.size_bytes}: {what}"]

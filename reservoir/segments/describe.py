@@ -16,7 +16,7 @@ from reservoir.segments.segment import SegmentScan, SegmentScanner, segment_numb
 class SegmentDescription:
     """One segment. Times are in ms; None if it has no chunk.
 
-    torn_bytes: bytes at the end that are no whole frame, and that opening will cut off.
+    torn_bytes: bytes at the end that are no whole frame, and that opening will cut off. All, if it has no header yet.
     damage: what is wrong with it, with the byte offset; None if every CRC matches.
     finished: whether it ends with its index.
     """
@@ -34,9 +34,13 @@ class SegmentDescription:
 
 @dataclass(frozen=True, slots=True)
 class FolderDescription:
-    """All segments, oldest first."""
+    """All segments, oldest first.
+
+    end_chunk: the number behind that of the last whole chunk; 0 if there is none.
+    """
 
     segments: tuple[SegmentDescription, ...]
+    end_chunk: int
 
     @property
     def rows(self) -> int:
@@ -55,22 +59,32 @@ class FolderDescription:
 
 
 def describe_folder(folder: Path, files: Files) -> FolderDescription:
-    """Read every byte of every segment and check it. Raises OSError only."""
-    numbers, described = segment_numbers(files, folder), []
+    """Read every byte of every segment and check it. The folder's task may run meanwhile. Raises OSError only."""
+    numbers = segment_numbers(files, folder)
+    described: list[SegmentDescription] = []
     chunks: list[IndexedChunk] = []
     for k, number in enumerate(numbers):
         scan: SegmentScan | None = None
         damage: str | None = None
-        scanner = SegmentScanner(files, folder, number)
+        is_last = k == len(numbers) - 1
+        try:
+            scanner = SegmentScanner(files, folder, number)
+        except FileNotFoundError:
+            # A task that runs deletes its oldest segments as time goes on.
+            if described:
+                raise
+            continue
         try:
             check_numbers(folder, numbers[max(0, k - 1) : k + 1])
-            scan = scanner.scan(None if k == len(numbers) - 1 else scanner.size_bytes, whole=True)
-            check_order(folder, chunks, scan)
-            chunks = scan.chunks or chunks
+            # A new segment is there before its header: a crash may leave it so, and a task that runs will write it.
+            if not (is_last and scanner.headless()):
+                scan = scanner.scan(None if is_last else scanner.size_bytes, whole=True)
+                check_order(folder, chunks, scan)
+                chunks = scan.chunks or chunks
         except (CorruptionError, FormatVersionError) as error:
             damage = str(error)
         described.append(_describe(str(segment_path(folder, number)), scanner.size_bytes, scan, damage))
-    return FolderDescription(tuple(described))
+    return FolderDescription(tuple(described), chunks[-1].number + 1 if chunks else 0)
 
 
 def damaged_open_rows(folder: Path, files: Files, numbers: Sequence[int]) -> list[str]:
@@ -92,8 +106,11 @@ def damaged_open_rows(folder: Path, files: Files, numbers: Sequence[int]) -> lis
 
 
 def _describe(file: str, size_bytes: int, scan: SegmentScan | None, damage: str | None) -> SegmentDescription:
-    if scan is None or not scan.chunks:
-        torn = scan.torn.dropped_bytes if scan is not None and scan.torn is not None else 0
+    if scan is None:
+        torn = 0 if damage is not None else size_bytes
+        return SegmentDescription(file, size_bytes, 0, 0, None, None, False, torn, damage)
+    if not scan.chunks:
+        torn = 0 if scan.torn is None else scan.torn.dropped_bytes
         return SegmentDescription(file, size_bytes, 0, 0, None, None, False, torn, damage)
     return SegmentDescription(
         file,

@@ -315,7 +315,7 @@ class SegmentScanner:
 
     def _whole_frame_behind(self, offset: int) -> bool:
         """Whether a whole frame follows the broken one at offset. Frames are not aligned, so every byte is tried."""
-        data = self._handle.read(offset + 1, self._size - offset - 1)
+        data = self._handle.read(offset + 1, max(0, self._size - offset - 1))
         for place in frame_candidates(data):
             begin = offset + 1 + place
             try:

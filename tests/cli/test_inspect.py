@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from railgun.cli import inspection
 from railgun.cli.inspection import inspect_task, task_folders
 from railgun.cli.main import main
 from railgun.task.processor import TaskProcessor
+from reservoir.files import DiskFiles
+from reservoir.segments.describe import FolderDescription
 from reservoir.segments.format import HEADER_BYTES, PREAMBLE_BYTES
 from tests.cli.task_folder import CONTROLS, EVENTS, START_MS, make_task, open_payments, take_events
 
@@ -111,6 +114,32 @@ def test_the_task_may_be_running(task: Path, running: TaskProcessor) -> None:
     assert after.state is not None
     assert after.state.position == EVENTS + CONTROLS + 200
     assert after.events == (EVENTS + 200) // CHUNK_EVENTS * CHUNK_EVENTS
+
+
+def test_the_task_may_take_a_checkpoint_meanwhile(
+    task: Path, running: TaskProcessor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = inspection.describe_folder
+
+    def describe(folder: Path, files: DiskFiles) -> FolderDescription:
+        found = described(folder, files)
+        take_events(running, EVENTS + 400)
+        running.checkpoints.take()
+        return found
+
+    monkeypatch.setattr(inspection, "describe_folder", describe)
+    report = inspect_task(task)
+    assert report.damage == ()
+    assert report.state is not None
+    assert report.state.position == EVENTS + CONTROLS
+
+
+def test_a_segment_that_was_just_begun_is_no_damage(task: Path) -> None:
+    last = sorted((task / "reservoir").glob("*.seg"))[-1]
+    (last.parent / f"{int(last.stem) + 1:012d}.seg").touch()
+    report = inspect_task(task)
+    assert report.damage == ()
+    assert report.events == SEALED
 
 
 def test_a_task_that_was_never_checkpointed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

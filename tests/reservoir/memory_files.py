@@ -32,6 +32,8 @@ class MemoryFile:
         self._inode.data[offset : offset + len(data)] = data
 
     def read(self, offset: int, size_bytes: int) -> bytes:
+        if offset < 0 or size_bytes < 0:
+            raise OSError(errno.EINVAL, "Invalid argument", self._name)
         return bytes(self._inode.data[offset : offset + size_bytes])
 
     def size(self) -> int:

@@ -1,6 +1,7 @@
 """Torn tails are cut and told; damage elsewhere is a typed error with its place, or does not matter."""
 
 import zlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from reservoir.errors import CorruptionError, ForeignSegmentError, FormatVersionError, ReservoirError
 from reservoir.reservoir import Reservoir, Settings
 from reservoir.segments.describe import describe_folder
-from reservoir.segments.format import HEADER_BYTES
+from reservoir.segments.format import HEADER_BYTES, pack_header, parse_header
 from reservoir.segments.length import Length
 from reservoir.segments.segment import SegmentScanner
 from reservoir.thread_executor import ThreadExecutor
@@ -228,3 +229,36 @@ def test_describe_reads_without_changing() -> None:
     assert described.damaged
     assert "CRC" in str(described.segments[0].damage)
     assert described.segments[1].damage is None
+
+
+@pytest.mark.parametrize("size_bytes", [0, 3, HEADER_BYTES - 1, HEADER_BYTES])
+def test_describe_takes_a_segment_that_was_just_begun_for_no_damage(size_bytes: int) -> None:
+    files, length = written()
+    begun = f"{length.segment + 1:012d}.seg"
+    header = bytes(files.names[max(files.names)].data[:HEADER_BYTES])
+    data = pack_header(
+        replace(parse_header(header, ""), number=length.segment + 1, first_chunk=length.chunks)
+    )
+    described = describe_folder(FOLDER, with_bytes(files, begun, data[:size_bytes]))
+    assert not described.damaged
+    assert (described.rows, described.end_chunk) == (length.rows, length.chunks)
+    last = described.segments[-1]
+    assert (last.file, last.torn_bytes) == (str(FOLDER / begun), size_bytes % HEADER_BYTES)
+
+
+def test_describe_names_a_missing_segment_before_one_that_was_just_begun() -> None:
+    files, length = written()
+    described = describe_folder(FOLDER, with_bytes(files, f"{length.segment + 2:012d}.seg", b""))
+    assert "the segment is missing" in str(described.segments[-1].damage)
+
+
+def test_describe_passes_over_oldest_segments_that_are_deleted_meanwhile() -> None:
+    files, length = written()
+    first = min(files.names)
+    known = files.list(FOLDER)
+    files.list = lambda _: known  # type: ignore[method-assign]
+    del files.names[first]
+    described = describe_folder(FOLDER, files)
+    assert not described.damaged
+    assert described.end_chunk == length.chunks
+    assert len(described.segments) == len(known) - 1
