@@ -18,6 +18,7 @@ import psutil
 
 from bench.children import TREE, ChildFailedError, environment_of
 from bench.process import cpu_s
+from railgun.broker.held_ports import held_port, number_of
 
 _READY_SECONDS, _STOP_SECONDS = 600.0, 120.0
 _POLL_S = 0.01
@@ -65,6 +66,8 @@ class Service:
         self._log = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
         self.host, self.port = "127.0.0.1", 0
+        # Its port is nobody else's until the block ends, also while the process is started again.
+        self._held: socket.socket | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -74,6 +77,8 @@ class Service:
     ) -> None:
         if self._process is not None:
             self.kill()
+        if self._held is not None:
+            self._held.close()
 
     @property
     def pid(self) -> int:
@@ -104,7 +109,9 @@ class Service:
         tree: whose modules it runs (by default those of `served_tree`).
         """
         tree = tree or served_tree()
-        self.port = self.port or _free_port(self.host)
+        if self._held is None:
+            self._held = held_port()
+            self.port = number_of(self._held)
         command = [sys.executable, "-P", str(_STARTER), self._role]
         command += ["--data", str(self._folder / "data")] if self._role == "serve" else []
         command += ["--http", f"{self.host}:{self.port}", "--definitions", str(self._definitions)]
@@ -179,8 +186,3 @@ class Service:
 
     def _said(self) -> str:
         return self._log.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace").strip()
-
-
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as server:
-        return int(server.getsockname()[1])

@@ -82,7 +82,7 @@ class Forked:
                 "env": dict(os.environ if env is None else env),
             }
             # The process stays, if only by its number, until this end is closed.
-            self._life, life = socket.socketpair()
+            self._life, life = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             stack.callback(life.close)
             socket.send_fds(_forker(), [json.dumps(said).encode()], [*theirs, life.fileno()])
         told = self._life.recv(16)

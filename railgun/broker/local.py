@@ -1,6 +1,5 @@
 """The local broker of one data folder: starts it, stops it, and checks whether it answers."""
 
-import errno
 import os
 import signal
 import socket
@@ -22,11 +21,11 @@ from railgun.broker.errors import (
     AlreadyRunningError,
     NotRunningError,
     OtherPartitionsError,
-    PortInUseError,
     StartError,
     StopError,
     TopicError,
 )
+from railgun.broker.held_ports import held_port, number_of
 from railgun.broker.installation import Say, install
 from railgun.broker.pid_file import Running, reap, spawn
 from railgun.exclusive import exclusive
@@ -92,12 +91,13 @@ class LocalBroker:
             if running is not None:
                 raise AlreadyRunningError(str(self.folder), _address(running.port), running.pid)
             pid_file.remove(self.folder)
-            ports = _free_ports(port)
-            jars = install(say)
-            self._prepare(java, jars, ports)
-            say(f"starting a broker at {_address(ports.client)}, its data in {self.folder}")
-            command = serve_command(java, jars, self._properties, self._java_options)
-            running = self._launch(command, ports.client)
+            with held_port(port) as client, held_port() as controller:
+                ports = Ports(number_of(client), number_of(controller))
+                jars = install(say)
+                self._prepare(java, jars, ports)
+                say(f"starting a broker at {_address(ports.client)}, its data in {self.folder}")
+                command = serve_command(java, jars, self._properties, self._java_options)
+                running = self._launch(command, ports.client)
         return self._status(running)
 
     def stop(self) -> bool:
@@ -232,29 +232,3 @@ def _listens(port: int) -> bool:
     with socket.socket() as client:
         client.settimeout(1)
         return client.connect_ex((HOST, port)) == 0
-
-
-def _free_ports(port: int) -> Ports:
-    """Return the given port for clients, or a free one for 0; and another free one for the controller."""
-    client = controller = _free_port(port)
-    # The system may give the same free port twice.
-    while controller == client:
-        controller = _free_port(0)
-    return Ports(client, controller)
-
-
-def _free_port(port: int) -> int:
-    """Return the port if nobody listens there; for 0 a free one. Raises PortInUseError."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise StartError(
-                    _address(port),
-                    f"it cannot listen there ({error.strerror})",
-                    "name another port with --port",
-                ) from error
-            raise PortInUseError(_address(port)) from error
-        return int(listener.getsockname()[1])

@@ -35,6 +35,8 @@ _BRIEF_EVENTS = 16
 _ROOM_BYTES = 1_000_000_000
 _LEFT_BYTES = 256 << 20
 _COMMIT_LOOK_S = 0.001
+# Chunks that wait to be written are on disk after this time, on any disk that could hold the load.
+_WRITTEN_S = 10.0
 # A front-end that waits for the replies, so that tasks encode them.
 _REPLY_TO = 0
 
@@ -189,8 +191,11 @@ class MeasuredTasks:
     def stored_bytes(self, load: Load) -> float | None:
         """Return how many bytes a stored event takes on disk in a task; None if too few are there yet to tell."""
         reservoir, who = load.task.reservoir, load.task.identity
-        # Nothing is before this, but the reservoir notes which chunks are on disk by now.
-        reservoir.drop_before(TIME_MIN)
+        until_s = perf_counter() + _WRITTEN_S
+        while reservoir.stats().pending_chunks and perf_counter() < until_s:
+            # Nothing is before this, but the reservoir notes which chunks are on disk by now.
+            reservoir.drop_before(TIME_MIN)
+            time.sleep(_COMMIT_LOOK_S)
         rows = reservoir.sealed_rows - reservoir.stats().pending_chunks * reservoir.settings.chunk_events
         own = task_folder(self.folder, who.partitioner, who.partition)
         size_bytes = sum(each.stat().st_size for each in own.rglob("*.seg"))

@@ -7,11 +7,13 @@ import asyncio
 import random
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from railgun.broker.commands import HOST, Ports
-from railgun.broker.local import LocalBroker, _free_port
+from railgun.broker.held_ports import held_port, number_of
+from railgun.broker.installation import Say
+from railgun.broker.local import LocalBroker, Status
 from tests.broker.quick_broker import prepare_quick
 
 _CHUNK_BYTES = 64 << 10
@@ -185,12 +187,17 @@ class NetworkedBroker(LocalBroker):
         super().__init__(folder, prepare_quick(folder))
         self._networks = networks
 
+    def start(self, port: int, say: Say) -> Status:
+        with ExitStack() as stack:
+            for network in self._networks:
+                network.target = number_of(stack.enter_context(held_port()))
+            return super().start(port, say)
+
     def _prepare(self, java: Path, jars: Path, ports: Ports) -> None:
         super()._prepare(java, jars, ports)
         lines = self._properties.read_text(encoding="ascii").splitlines()
         settings = dict(line.split("=", 1) for line in lines)
         for number, network in enumerate(self._networks):
-            network.target = _free_port(0)
             name = f"NETWORK{number}"
             settings["listeners"] += f",{name}://{HOST}:{network.target}"
             settings["advertised.listeners"] += f",{name}://{network.address}"

@@ -7,6 +7,7 @@ what it is asked for.
 import os
 import stat
 import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +26,9 @@ from confluent_kafka.admin import (
 )
 
 from railgun.broker.commands import HOST, Ports
-from railgun.broker.local import LocalBroker, _free_port
+from railgun.broker.held_ports import held_port, number_of
+from railgun.broker.installation import Say
+from railgun.broker.local import LocalBroker, Status
 from railgun.messaging.kafka.settings import KafkaSettings, Value
 from tests.broker.quick_broker import prepare_quick, unheard
 from tests.forked import ROOT
@@ -110,24 +113,37 @@ class SecuredBroker(LocalBroker):
 
     def grant(self, user: str, rights: Iterable[Right]) -> None:
         """Give a user rights."""
-        for future in self._admin.create_acls([_binding(user, each) for each in rights]).values():
+        given = list(rights)
+        for future in self._admin.create_acls([_binding(user, each) for each in given]).values():
             future.result(_ANSWER_S)
+        for each in given:
+            self._await_right(user, each, is_there=True)
+
+    def _await_right(self, user: str, right: Right, *, is_there: bool) -> None:
+        """Wait until the broker knows of a change: it hears of it from its controller."""
+        wanted = AclBindingFilter(*_parts(user, right))
+        until_s = time.monotonic() + _ANSWER_S
+        while bool(self._admin.describe_acls(wanted).result(_ANSWER_S)) != is_there:
+            assert time.monotonic() < until_s, (user, right)
+            time.sleep(0.01)
 
     def revoke(self, user: str, right: Right) -> None:
         """Take a right from a user, who has it."""
-        kind, name, pattern, principal, host, operation, permission = _parts(user, right)
-        wanted = AclBindingFilter(kind, name, pattern, principal, host, operation, permission)
-        (future,) = self._admin.delete_acls([wanted]).values()
+        (future,) = self._admin.delete_acls([AclBindingFilter(*_parts(user, right))]).values()
         assert len(future.result(_ANSWER_S)) == 1, right
+        self._await_right(user, right, is_there=False)
 
     def settings(self, user: str, password: str) -> KafkaSettings:
         """How that user reaches it."""
         return KafkaSettings(self.guarded, pass_through=passed(user, password), answer_timeout_s=10.0)
 
+    def start(self, port: int, say: Say) -> Status:
+        with held_port() as guarded:
+            self.guarded = f"{HOST}:{number_of(guarded)}"
+            return super().start(port, say)
+
     def _prepare(self, java: Path, jars: Path, ports: Ports) -> None:
         super()._prepare(java, jars, ports)
-        port = _free_port(0)
-        self.guarded = f"{HOST}:{port}"
         lines = self._properties.read_text(encoding="ascii").splitlines()
         settings = dict(line.split("=", 1) for line in lines)
         settings["listeners"] += f",GUARDED://{self.guarded}"

@@ -5,6 +5,7 @@ import signal
 import socket
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from railgun.broker import local, pid_file
 from railgun.broker.commands import Ports, properties
 from railgun.broker.errors import AlreadyRunningError, PortInUseError, StartError
+from railgun.broker.held_ports import held_port, number_of
 from railgun.broker.local import LocalBroker
 from railgun.broker.pid_file import Running, start_ticks
 from tests.broker.quick_broker import unheard
@@ -107,7 +109,13 @@ def test_a_clusters_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPa
     assert local._new_cluster_id() == "A" * 22
 
 
-def test_its_ports_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    free = iter([7, 7, 7, 8])
-    monkeypatch.setattr(local, "_free_port", lambda port: next(free))
-    assert local._free_ports(0) == Ports(7, 8)
+def test_a_port_that_is_held_is_given_to_nobody_and_can_be_listened_at() -> None:
+    with ExitStack() as stack:
+        held = stack.enter_context(held_port())
+        others = [stack.enter_context(held_port()) for _ in range(500)]
+        assert number_of(held) not in {number_of(other) for other in others}
+        with socket.create_server(("127.0.0.1", number_of(held))) as server:
+            with pytest.raises(PortInUseError):
+                held_port(number_of(held))
+            with socket.create_connection(server.getsockname()) as client:
+                assert server.accept()[1] == client.getsockname()

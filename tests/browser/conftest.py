@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
+from railgun.broker.held_ports import held_port, number_of
 from tests.browser.chromium import chromium
 from tests.frontend.access.callers import FOREIGN_STREAM, tokens
 from tests.frontend.conftest import PAYMENTS
@@ -32,3 +33,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with server(tmp_path_factory.mktemp("guarded") / "data", tokens=tokens()) as found:
         found.define(PAYMENTS + FOREIGN_STREAM)
         yield found
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port at which a server can be started again: nobody else is given it meanwhile."""
+    with held_port() as held:
+        yield number_of(held)

@@ -127,10 +127,9 @@ def test_numbers_have_an_age_and_elements_stay(browser: Browser, opened: Server)
         assert shown.page.evaluate("document.querySelectorAll('*').length") == count
 
 
-def test_a_server_that_goes_and_comes_back(browser: Browser, tmp_path: Path) -> None:
-    with server(tmp_path / "data") as running:
+def test_a_server_that_goes_and_comes_back(browser: Browser, tmp_path: Path, port: int) -> None:
+    with server(tmp_path / "data", port=port) as running:
         running.define(PAYMENTS)
-        port = running.address[1]
         made = Tab(browser, running.service.url)
         made.open("streams")
         made.sees("payments")

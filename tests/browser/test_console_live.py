@@ -375,12 +375,11 @@ def test_hostile_payloads_are_shown_as_text(browser: Browser, running: Server, w
         assert shown.page.evaluate("typeof window.ran") == "undefined"
 
 
-def test_another_front_end_begins_anew(browser: Browser, tmp_path: Path) -> None:
-    with serving(tmp_path) as first:
+def test_another_front_end_begins_anew(browser: Browser, tmp_path: Path, port: int) -> None:
+    with serving(tmp_path, port=port) as first:
         first.define(STREAM)
         first.score("payments", event(1))
         first.score("payments", event(2))
-        port = first.address[1]
         made = Tab(browser, first.service.url)
         made.open("live/payments")
         made.sees("p2")

@@ -319,10 +319,9 @@ def test_a_front_end_that_was_started_again(shown: Tab) -> None:
     shown.sees(f"{ANOTHER}: node-1")
 
 
-def test_a_server_that_goes_and_comes_back(browser: Browser, tmp_path: Path) -> None:
-    with server(tmp_path / "data") as running:
+def test_a_server_that_goes_and_comes_back(browser: Browser, tmp_path: Path, port: int) -> None:
+    with server(tmp_path / "data", port=port) as running:
         running.define(PAYMENTS)
-        port = running.address[1]
         made = Tab(browser, running.service.url)
         made.open()
         made.sees("payments")

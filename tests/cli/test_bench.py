@@ -43,6 +43,8 @@ sql = "SELECT count(*) AS m FROM payments GROUP BY shop OVER SLIDING 10 SECONDS"
 """
 CLICKS = '[streams.clicks.fields]\npage = "string"\n'
 QUICK = ["--seconds", "0.4", "--rate", "200"]
+# A busy machine may not keep up with single events.
+_TIMES = 5
 
 
 def line(number: int, **changed: Any) -> str:
@@ -82,7 +84,10 @@ def bench(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 
 def test_the_figures_agree_with_one_another(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = bench(capsys, "--peak", "20000")
+    for _ in range(_TIMES):
+        found = bench(capsys, "--peak", "20000")
+        if found["single_events"]["not_single"] is None:
+            break
     assert found["machine"]["cores"] >= 1
     assert found["machine"]["memory_bytes"] > 0
     assert found["machine"]["processor"]
@@ -159,8 +164,11 @@ def test_windows_that_lose_nothing(folder: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_figures_for_people(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "d.toml", "e.ndjson", *QUICK, "--peak", "5_000"]) == 0
-    shown = capsys.readouterr()
+    for _ in range(_TIMES):
+        assert main(["bench", "d.toml", "e.ndjson", *QUICK, "--peak", "5_000"]) == 0
+        shown = capsys.readouterr()
+        if "latency, p50" in shown.out:
+            break
     assert shown.out.startswith("payments: 1,000 events over 50 s, 20 a second, again and again\nmachine: ")
     for pattern in (
         r"\n  throughput +[\d,]+ events/s +one thread",

@@ -232,7 +232,7 @@ def test_a_topic_that_is_not_there(kafka: str, capsys: pytest.CaptureFixture[str
 
 
 def test_no_broker(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(railgun.cli.init, "_ANSWER_S", 1.0)
+    monkeypatch.setattr(railgun.cli.init, "_ANSWER_S", 5.0)
     said = error_of(["--broker", "127.0.0.1:1", "--topic", "t"], capsys)
     assert "Check that the broker runs and its address is right" in said
     assert "Connection refused" in said

@@ -59,7 +59,7 @@ def test_tasks_and_disk(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("window", ["INFINITE", "SLIDING 10000 SECONDS"])
 def test_how_far_a_fill_is_grows_to_the_whole(window: str) -> None:
-    settings = TaskSettings(fill_rows_max=500, checkpoint_interval_s=3_600.0)
+    settings = TaskSettings(fill_rows_max=50, checkpoint_interval_s=3_600.0)
     with railgun.Engine(
         settings=settings, now_ms=lambda: EVENTS * STEP_MS, may_warm=lambda _: False
     ) as engine:

@@ -146,7 +146,7 @@ def test_logs_begin_behind_copies_that_run(kafka: str, tmp_path: Path) -> None:
         with halted([unit]):
             cluster.drive(_HALTED_S)
             cluster.await_answers()
-            time.sleep(_CHECKPOINTED_S)
+            cluster.await_checkpoints_of(goes_on)
             _empty_logs_but_for(cluster, goes_on)
         cluster.drive_until(lambda: halts.said().count("its data up to offset") == 4)
         cluster.await_healed()

@@ -10,7 +10,9 @@ from tests.failover.running_cluster import Node, RunningCluster
 from tests.halting import halt, halted
 
 _HUNG_AFTER_S = 6.0
-_SETTINGS = f'hung_after_s = "{_HUNG_AFTER_S:g}s"'
+# A node tells of a unit's silence of 5 s. Who asks only now and then has this long to be told.
+_LONG_HUNG_AFTER_S = 12.0
+_SETTINGS = 'hung_after_s = "{:g}s"'
 _KILLED = "s and is killed"
 
 
@@ -31,7 +33,7 @@ def _hang(cluster: RunningCluster, node: Node) -> None:
 def test_a_unit_is_halted_in_a_rolling_restart(
     kafka: str, tmp_path: Path, nodes: int, restarted: int
 ) -> None:
-    cluster = RunningCluster(kafka, tmp_path, 1, nodes, more=_SETTINGS)
+    cluster = RunningCluster(kafka, tmp_path, 1, nodes, more=_SETTINGS.format(_LONG_HUNG_AFTER_S))
     try:
         for node in list(cluster.nodes.values())[:restarted]:
             assert node.stop() == 0
@@ -50,7 +52,7 @@ def test_a_unit_is_halted_in_a_rolling_restart(
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.torture)])
 def test_a_node_that_was_halted_with_its_units_kills_none(kafka: str, tmp_path: Path, times: int) -> None:
-    cluster = RunningCluster(kafka, tmp_path, 2, 2, more=_SETTINGS)
+    cluster = RunningCluster(kafka, tmp_path, 2, 2, more=_SETTINGS.format(_HUNG_AFTER_S))
     try:
         node = cluster.nodes["node-1"]
         unit = node.unit(0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.reports import decode_report
 from railgun.messaging.transport import TopicPartition
 from tests.counts import seeds
 from tests.failover.running_cluster import Node, RunningCluster
@@ -98,13 +99,17 @@ def _partners(cluster: RunningCluster, node: str) -> set[str]:
     }
 
 
-def _giving(cluster: RunningCluster, node: str) -> set[str]:
-    """The nodes from which the copies of a node say that their data comes at present."""
-    cluster.player.positions.read()
-    keys = cluster.player.registry.snapshot().catalog.task_keys
-    reports = [each for key in keys for each in cluster.player.positions.copies(key)]
-    fetching = [each.status.fetching for each in reports if each.copy.node == node]
-    return {each.donor.rpartition("/")[0] for each in fetching if each is not None and each.donor}
+def _has_had_at_once(cluster: RunningCluster, node: str, donors: set[str]) -> bool:
+    """Whether a node has ever said that its data comes from all these nodes at the same time."""
+    for record in cluster.log(TopicPartition(cluster.player.registry.topics.positions, 0)):
+        report = decode_report(record)
+        if report is not None and report.node == node:
+            fetching = [each.fetching for each in report.copies]
+            if {
+                each.donor.rpartition("/")[0] for each in fetching if each is not None and each.donor
+            } == donors:
+                return True
+    return False
 
 
 @pytest.mark.timeout(300)
@@ -119,7 +124,7 @@ def test_the_data_of_a_lost_disk_comes_from_two_nodes_at_once(kafka: str, tmp_pa
         donors, before = _partners(cluster, node.name), cluster.runs(node.name)
         node.lose_disk()
         node.start()
-        cluster.drive_until(lambda: _giving(cluster, node.name) == donors)
+        cluster.drive_until(lambda: _has_had_at_once(cluster, node.name, donors))
         cluster.drive_until(partial(has_begun_anew, cluster, before))
         cluster.await_healed()
         cluster.await_answers()

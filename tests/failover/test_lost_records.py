@@ -105,6 +105,11 @@ class Cluster:
         """What is heard of the task's copies."""
         return [copy.status for copy in self._states.reports.copies(self.task)]
 
+    def run(self, node: Node) -> int:
+        """The newest run of a node that has said how its copy stands."""
+        copies = self._states.reports.copies(self.task)
+        return max(copy.generation for copy in copies if copy.copy.node == node.name)
+
     def await_states(self, wanted: list[CopyState]) -> None:
         awaited(lambda: sorted(copy.state for copy in self.copies()) == wanted)
 
@@ -181,8 +186,10 @@ def test_records_that_were_answered_are_lost(tmp_path: Path, seed: int) -> None:
         cluster.await_states([CopyState.FAILED, CopyState.FAILED])
         assert all("accept-cut s/card/0" in copy.failure for copy in cluster.copies())
         # A restart does not forgive it.
+        run = cluster.run(cluster.nodes[0])
         cluster.nodes[0].kill()
         cluster.nodes[0].start()
+        awaited(lambda: cluster.run(cluster.nodes[0]) > run)
         cluster.await_states([CopyState.FAILED, CopyState.FAILED])
         accepted = cluster.accept()
         assert (accepted["offset"], accepted["records"]) == (end, log_end - end)

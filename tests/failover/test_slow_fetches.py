@@ -30,13 +30,13 @@ _COME = re.compile(
 
 @contextmanager
 def _cluster(
-    broker: str, folder: Path, seed: int, rate: int, replace_after_s: int, loaded_s: float = 2.0
+    broker: str, folder: Path, seed: int, rate: int, replace_after_s: int, loaded: int = 3_000
 ) -> Iterator[RunningCluster]:
-    """Three nodes, of whose logs only what is needed is left. loaded_s: for how long many events came before."""
+    """Three nodes, of whose logs only what is needed is left. loaded: how many events came before."""
     cluster = RunningCluster(broker, folder, seed, 3, more=_SLOWLY.format(rate, replace_after_s))
     try:
         cluster.rate_per_s = _MANY_PER_S
-        cluster.drive(loaded_s)
+        cluster.drive_until(lambda: cluster.sent >= loaded)
         cluster.rate_per_s = _FEW_PER_S
         cluster.await_answers()
         time.sleep(_CHECKPOINTED_S)
@@ -102,7 +102,7 @@ def test_what_takes_longer_than_a_node_is_waited_for_is_made_once_and_not_moved(
     kafka: str, tmp_path: Path, seed: int
 ) -> None:
     replace_after_s = 10
-    with _cluster(kafka, tmp_path, seed, 8_000, replace_after_s, 8.0) as cluster:
+    with _cluster(kafka, tmp_path, seed, 8_000, replace_after_s, 12_000) as cluster:
         cluster.drive(1.0)
         before = _targets(cluster)
         node = _lose_disk(cluster)

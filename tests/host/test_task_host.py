@@ -164,7 +164,7 @@ def test_replies_that_could_not_be_given_end_the_unit(
 def test_a_front_end_that_is_gone_holds_nothing_up_for_long(
     host: TaskHost, log: HeldLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_replies, "GONE_S", 0.5)
+    monkeypatch.setattr(held_replies, "GONE_S", 3.0)
     before = host.position
     log.append(*_WHERE, records(20))
     take_all(host, log)

@@ -69,10 +69,13 @@ def test_how_often_it_ended_is_forgotten_once_it_is_well(
     monkeypatch.setattr(child_process, "BACKOFF_MAX_S", 0.0)
     monkeypatch.setattr(child_process, "HEALTHY_S", 0.5)
     ended = tmp_path / "ended"
-    once = f"import pathlib; p = pathlib.Path({str(ended)!r}); p.exists() or (p.touch(), exit(1)); "
+    go = tmp_path / "go"
+    once = f"import pathlib, time; p, go = map(pathlib.Path, {(str(ended), str(go))!r}); "
+    once += "p.exists() or (p.touch(), exit(1))\nwhile not go.exists(): time.sleep(0.01)\n"
     unit = ChildProcess(0, _command(once + _TELL))
     _watched(unit, 2)
     assert unit.ended == "unit 0 ended 1 time, last: exit code 1"
+    go.touch()
     deadline = time.monotonic() + 60
     while unit._ends != 0:
         assert time.monotonic() < deadline

@@ -138,7 +138,7 @@ def test_a_reload_between_the_handshake_and_the_request(node: Node, path: str) -
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(server, "HANDSHAKE_S", 1.0)
+    monkeypatch.setattr(server, "HANDSHAKE_S", 5.0)
     before = set(threading.enumerate())
     with Node(tmp_path, limit=3).running() as node:
         silent = [socket.create_connection(node.address, timeout=60) for _ in range(3)]

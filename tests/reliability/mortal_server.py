@@ -2,7 +2,6 @@
 
 import contextlib
 import random
-import socket
 import subprocess
 import threading
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from railgun.broker.held_ports import held_port, number_of
 from tests.forked import ROOT, Forked
 from tests.frontend.serving import PATIENCE_S
 
@@ -26,9 +26,8 @@ class MortalServer:
         self._kill_at = sorted(self._random.sample(range(work * 9 // 10), kills))
         self._definitions = folder / "definitions.toml"
         self._definitions.write_text(definitions)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._address = f"127.0.0.1:{free.getsockname()[1]}"
+        self._held = held_port()
+        self._address = f"127.0.0.1:{number_of(self._held)}"
         self.url = f"http://{self._address}"
         self.kills = self._work_done = 0
         self._working, self._is_over = threading.Condition(), False
@@ -46,6 +45,7 @@ class MortalServer:
             self._is_over = True
             self._working.notify_all()
         self._killer.join(PATIENCE_S)
+        self._held.close()
         assert not self._killer.is_alive()
         if self._failure is not None:
             raise self._failure

@@ -1,5 +1,6 @@
 """A disk of few bytes: a file system in memory that only processes inside its own namespace see."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -59,7 +60,12 @@ class SmallDisk:
         self.clear()
         with (self._seen / "ballast").open("wb", buffering=0) as file:
             while (more := self.free_bytes - left_bytes) > 0:
-                file.write(_PIECE[:more])
+                try:
+                    file.write(_PIECE[:more])
+                except OSError as error:
+                    # Another has written meanwhile.
+                    if error.errno != errno.ENOSPC:
+                        raise
 
     def clear(self) -> None:
         """Give back what `fill` took."""

@@ -148,7 +148,7 @@ def with_poison(player: ClusterPlayer, broker: str, folder: Path, count: int, se
     player.positions.read()
     assert sum(heard.status.unreadable for heard in player.positions.newest.values()) == buried
     assert {heard.status.state for heard in player.positions.newest.values()} == {"closed"}
-    assert player.transport.end_offset(topics.dead("s"), 0) == buried
+    awaited(lambda: player.transport.end_offset(topics.dead("s"), 0) == buried)
 
 
 @pytest.mark.timeout(400)

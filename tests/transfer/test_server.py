@@ -199,6 +199,7 @@ def test_connections_that_say_nothing_and_too_many_are_closed(
         for each in opened:
             assert _ends(each)
             each.close()
+        monkeypatch.setattr(serving, "IDLE_S", 60.0)
         too_long = socket.create_connection((where.hostname, where.port), 10)
         too_long.sendall(b"GET / HTTP/1.1\r\nx: " + b"x" * serving.HEAD_BYTES_MAX + b"\r\n")
         assert b" 400 " in too_long.recv(100)

@@ -10,6 +10,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.records import READS, FrontEndRecord, encode_statement
 from railgun.cluster.report_table import ReportedCopy, ReportTable
+from railgun.cluster.reports import UnitReport
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
 from railgun.registry import evolution
@@ -22,7 +23,11 @@ from tests.unit.local_units import awaited, quick_settings
 
 
 class PositionReader:
-    """What the topic of positions says, by task. runs: the newest generation of each unit."""
+    """What the topic of positions says, by task.
+
+    runs: the newest generation of each unit.  late_s: by unit, how much later than it was due its latest report was
+    written, at the most since this was cleared.
+    """
 
     def __init__(self, transport: KafkaTransport, topic: str) -> None:
         self._transport, self._where = transport, TopicPartition(topic, 0)
@@ -31,6 +36,8 @@ class PositionReader:
         self._reports = ReportTable()
         self.newest: dict[tuple[str, str, int], ReportedCopy] = {}
         self.runs: dict[CopyName, int] = {}
+        self.late_s: dict[CopyName, float] = {}
+        self._said: dict[CopyName, UnitReport] = {}
 
     def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """What was last heard of each copy of a task."""
@@ -45,6 +52,11 @@ class PositionReader:
                 report = self._reports.take(value)
                 if report is None:
                     continue
+                before = self._said.get(report.copy)
+                if before is not None and before.generation == report.generation:
+                    late_s = (report.said_ms - before.said_ms - before.interval_ms) / 1000
+                    self.late_s[report.copy] = max(late_s, self.late_s.get(report.copy, 0.0))
+                self._said[report.copy] = report
                 self.runs[report.copy] = report.generation
                 for status in report.copies:
                     heard = self._reports.newest(status.task)

@@ -41,8 +41,8 @@ class _Away:
         return {Topics().dead("s"): 1}
 
     def submit(self, entries: list[Entry]) -> Future[list[int]]:
-        self.entries += entries
         self.futures.append(Future())
+        self.entries += entries
         return self.futures[-1]
 
 

@@ -178,7 +178,7 @@ def test_a_topic_that_is_missing_for_a_moment_stops_no_task(tmp_path: Path, log:
 
 
 def test_one_that_stays_missing_does(tmp_path: Path, log: _AwayLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unit_hosts, "GONE_S", 0.1)
+    monkeypatch.setattr(unit_hosts, "GONE_S", 1.0)
     log.is_missing = True
     with _copy(tmp_path, log) as copy:
         host = copy.hosts.by_key[_KEY]

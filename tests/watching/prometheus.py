@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
+
+from railgun.broker.held_ports import held_port, number_of
 
 _STARTS_S, _STOPS_S = 100.0, 60.0
 
@@ -62,9 +63,11 @@ def prometheus(folder: Path, config: str) -> Iterator[Prometheus]:
     """One with this configuration, which names its files from `folder`."""
     file = folder / "prometheus.yml"
     file.write_text(config, encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with held_port() as held:
+        yield from _running(f"127.0.0.1:{number_of(held)}", folder, file)
+
+
+def _running(address: str, folder: Path, file: Path) -> Iterator[Prometheus]:
     words = [f"--config.file={file}", f"--storage.tsdb.path={folder / 'series'}"]
     words += [f"--web.listen-address={address}", "--log.level=warn"]
     with (folder / "prometheus.log").open("wb") as log:

@@ -74,8 +74,6 @@ def test_a_stall_cannot_hide(server: Server) -> None:
         # Seen from when requests went out, the stall is one slow answer on each connection: the classic mistake. On a
         # machine that stands still itself there are some more.
         assert found.from_send.above(limit_s * 1000) < found.latencies.above(limit_s * 1000) / 2
-    # What is due after the stall does not wait long, unless this machine stands still itself.
-    assert found.latencies.above(stopped_s * 1000 + 50) <= rate_per_s
 
 
 def _stand_still(process: subprocess.Popen[str], seconds: float) -> float:

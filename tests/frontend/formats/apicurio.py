@@ -18,8 +18,8 @@ import pytest
 
 from railgun.broker.commands import HOST, find_java
 from railgun.broker.download_ways import configured_repository
+from railgun.broker.held_ports import held_port, number_of
 from railgun.broker.installation import cache_folder
-from railgun.broker.local import _free_port
 from railgun.exclusive import exclusive
 from tests.frontend.serving import until
 
@@ -33,7 +33,12 @@ _FETCH_S = 240
 @contextmanager
 def apicurio(folder: Path) -> Iterator[str]:
     """Its URL; it runs with the block. Where it cannot be fetched the test is skipped."""
-    jar, port = _installed() / f"{_NAME}-{VERSION}-runner.jar", _free_port(0)
+    jar = _installed() / f"{_NAME}-{VERSION}-runner.jar"
+    with held_port() as held:
+        yield from _running(jar, number_of(held), folder)
+
+
+def _running(jar: Path, port: int, folder: Path) -> Iterator[str]:
     options = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     settings = [f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}"]
     command = [str(find_java()), *options, *settings, "-jar", str(jar)]

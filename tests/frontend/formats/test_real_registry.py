@@ -48,7 +48,7 @@ def register(url: str, subject: str, schema: object, kind: str = "AVRO", **refer
     text = schema if isinstance(schema, str) else json.dumps(schema)
     named = [{"name": name, "subject": of, "version": 1} for name, of in references.items()]
     body = {"schema": text, "schemaType": kind, "references": named}
-    answer = httpx.post(f"{url}/subjects/{subject}/versions", json=body)
+    answer = httpx.post(f"{url}/subjects/{subject}/versions", json=body, timeout=PATIENCE_S)
     assert answer.status_code == 200, answer.text
     return int(answer.json()["id"])
 

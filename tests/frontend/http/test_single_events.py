@@ -23,6 +23,7 @@ from frontend.scoring.scoring_thread import ScoringThread, Submission
 from railgun.telemetry.recording import Recording
 from tests.counts import seeds
 from tests.frontend.conftest import Payments
+from tests.frontend.http.test_lifecycle import is_closed
 from tests.frontend.raw_client import RawClient, Response, chunked, head
 from tests.frontend.serving import Server, until
 
@@ -305,7 +306,7 @@ def test_a_server_that_stops_answers_what_it_has(payments: Payments, event: Even
             client.post(EVENTS, json.dumps(event()).encode())
             payments.gate.wait_for_event()
             running.service.stop()
-            time.sleep(0.3)
+            until(lambda: is_closed(running.address))
             half.send(body[-1:])
             payments.gate.open()
             for each in (client, half):

@@ -19,13 +19,18 @@ def _never() -> None:
     raise AssertionError("it ended by itself")
 
 
-def test_it_is_ready_when_the_node_says_so() -> None:
+def test_it_is_ready_when_the_node_says_so(tmp_path: Path) -> None:
+    go = tmp_path / "go"
     beside = _node(
-        "import sys, time; print('compiling'); sys.stdout.flush(); time.sleep(0.2); "
-        "print('ready', flush=True); time.sleep(600)"
+        "import pathlib, time\n"
+        "print('compiling', flush=True)\n"
+        f"while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.01)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)"
     )
     with beside.running(_never):
         assert not beside.is_ready()
+        go.touch()
         until(beside.is_ready)
     assert not beside.has_failed
 

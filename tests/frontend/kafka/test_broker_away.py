@@ -19,6 +19,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.cli import server_url
 from railgun.cli.main import main
+from railgun.client import attempts
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.task_topics import task_logs
@@ -85,6 +86,7 @@ def test_an_order_says_what_it_waits_for_and_ends(
 ) -> None:
     """As a change of a stream, which waits for as long."""
     monkeypatch.setattr(server_url, "_ORDER_S", 3.0)
+    monkeypatch.setattr(attempts, "_TELL_S", 0.0)
     with front_end(_cluster(network)) as served:
         network.refuse()
         until(lambda: served.client.get("/readyz").status_code == 503)

@@ -18,12 +18,19 @@ from frontend.kafka.deadlines import DEADLINES
 from railgun.cli.main import main
 from railgun.cluster.copies import CopyState
 from railgun.cluster.reports import CopyStatus, encode_report, unit_key
+from railgun.messaging.kafka import membership
 from tests.cluster.some_reports import report
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
 from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
 
 PLACE = "/v1/cluster"
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker of the tests may be slow, and is not away."""
+    monkeypatch.setattr(membership, "_REACHED_S", 30.0)
 
 
 @pytest.fixture

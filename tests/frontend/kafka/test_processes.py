@@ -4,11 +4,10 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import httpx
 import pytest
 
 from frontend.exchange.exchange import Limits
+from railgun.broker.held_ports import held_port, number_of
 from tests.client.relay import bound, leading_to
 from tests.forked import Forked
 from tests.frontend.conftest import PAYMENTS
@@ -34,15 +34,13 @@ _STARTS_S, _STOPS_S = 200.0, 100.0
 _ARRAYS = Limits().events // 10_000
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @contextmanager
 def _running(*words: str, prefix: str) -> Iterator[tuple[Forked, httpx.Client]]:
-    port = _free_port()
+    with held_port() as held:
+        yield from _running_at(number_of(held), words, prefix)
+
+
+def _running_at(port: int, words: Sequence[str], prefix: str) -> Iterator[tuple[Forked, httpx.Client]]:
     own = {name: value for name, value in os.environ.items() if "__" not in name}
     environment = {**own, "RAILGUN_CLUSTER__TOPIC_PREFIX": prefix, "RAILGUN_CLUSTER__UNITS": "1"}
     process = Forked("railgun", [*words, "--http", f"127.0.0.1:{port}"], env=environment)
@@ -89,8 +87,8 @@ def _definitions(folder: Path) -> str:
 @pytest.mark.parametrize("comes", [False, True])
 def test_a_broker_that_is_away_is_waited_for(kafka: str, tmp_path: Path, comes: bool) -> None:
     """The front-end says so at once, takes up its work when the broker comes, and may be stopped in either case."""
-    with bound() as address, ExitStack() as stack:
-        port, http_port = address.getsockname()[1], _free_port()
+    with bound() as address, held_port() as held, ExitStack() as stack:
+        port, http_port = address.getsockname()[1], number_of(held)
         command = [sys.executable, "-m", "railgun", "frontend", "--broker", f"127.0.0.1:{port}"]
         command += ["--http", f"127.0.0.1:{http_port}"]
         environment = {**os.environ, "RAILGUN_CLUSTER__TOPIC_PREFIX": tmp_path.name}

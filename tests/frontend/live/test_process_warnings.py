@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from frontend.backend.live_figures import InputStanding
-from frontend.live import concerns
+from frontend.live import concerns, look
 from frontend.live.unread import PACE_S, Unread
 from railgun.config.settings import TlsSettings
 from railgun.telemetry.reading import DiskReading
@@ -121,6 +121,7 @@ def test_where_nothing_is_read_the_worst_stands_first() -> None:
 def test_a_server_warns_of_its_disk_and_its_certificate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(look, "PATIENCE_S", 60.0)
     authority = Authority(tmp_path, "servers")
     pair = authority.pair(until=3 * DAY)
     tls = TlsSettings(certificate=str(pair.certificate), key=str(pair.key))

@@ -4,7 +4,6 @@ transactional output each reply once."""
 import json
 import os
 import random
-import socket
 import threading
 import time
 from collections import defaultdict
@@ -16,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from railgun.broker.held_ports import held_port, number_of
 from tests.forked import Forked
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.topics.from_task_logs import Expected, Sent, canonical
@@ -49,9 +49,8 @@ class FrontEndProcess:
     """`railgun frontend`, which ends with the block at the latest."""
 
     def __init__(self, broker: str, prefix: str, *, transactional: bool) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._held = held_port()
+        self._port = number_of(self._held)
         own = {name: value for name, value in os.environ.items() if "__" not in name}
         environment = {
             **own,
@@ -73,6 +72,7 @@ class FrontEndProcess:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._held.close()
 
     def await_partitions(self) -> None:
         """Return when the group has given it partitions to read."""

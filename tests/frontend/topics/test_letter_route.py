@@ -70,7 +70,7 @@ class Letters:
         assert self._producer.flush(30.0) == 0
 
     def get(self, stream: str = "ours", **asked: Any) -> Any:
-        response = self.served.client.get(f"/v1/streams/{stream}/dead", params=asked)
+        response = self.served.client.get(f"/v1/streams/{stream}/dead", params={"within_ms": 30_000, **asked})
         assert response.status_code == 200, response.text
         return response.json()
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 
@@ -24,6 +25,7 @@ from railgun.wire.records import Records
 from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import quick_broker, running, started_again
 from tests.halting import halt
+from tests.unit.local_units import awaited
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +97,20 @@ def test_a_broker_that_is_killed_and_started_again(
         assert _read_from(transport, where, 0, len(expected)) == expected
 
 
+def _is_appended(transport: KafkaTransport, topic: str, partition: int) -> bool:
+    with suppress(TransportUnavailableError):
+        transport.append(topic, partition, [b"first"])
+        return True
+    return False
+
+
 def test_a_broker_that_does_not_answer(broker: LocalBroker, where: TopicPartition) -> None:
     status = running(broker)
     with _opened(status) as patient, _opened(status, message_timeout_ms=1_500) as hasty:
         patient.create_topic(where.topic, 2)
         # What is given up may be written all the same, when the broker answers again: not among the others.
-        hasty.append(where.topic, 1, [b"first"])
+        # Its first record may well take longer than it waits.
+        awaited(lambda: _is_appended(hasty, where.topic, 1))
         patient.append(*where, [b"second"])
         halt(status.pid)
         try:

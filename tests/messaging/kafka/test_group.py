@@ -143,11 +143,11 @@ def made(kafka: str, partitions: int) -> Iterator[str]:
         transport.delete_topic(name)
 
 
-def write_to(kafka: str, topic: str, partitions: int = 2) -> None:
+def write_to(kafka: str, topic: str, partitions: int = 2, times: int = 1) -> None:
     producer = Producer({"bootstrap.servers": kafka})
     for partition in range(partitions):
-        for number in range(_RECORDS):
-            producer.produce(topic, str(number).encode(), partition=partition)
+        for number in range(_RECORDS * times):
+            producer.produce(topic, str(number % _RECORDS).encode(), partition=partition)
     assert not producer.flush(_PATIENCE_S)
 
 
@@ -278,18 +278,25 @@ def test_what_is_kept_is_written_while_another_takes_its_time(kafka: str, topic:
             assert found.offset == _DONE
 
 
-def test_a_topic_made_anew_is_read_only_after_a_while(kafka: str, topic: str) -> None:
-    """Whoever looks at the id of a topic has that long to notice. `same_topic_after_s` rests on it."""
+def test_a_topic_made_anew_is_read_only_after_a_while(
+    kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks at the id of a topic has that long to notice. `same_topic_after_s` rests on it.
+
+    What comes after a shorter while would be taken for the old topic's if too little had been written until then.
+    """
+    assert group._SAME_TOPIC_S < group._FETCH_ERROR_MS / 1000
+    while_s = 6.0
+    monkeypatch.setattr(group, "_FETCH_ERROR_MS", int(while_s * 1000))
     with Member(kafka, topic) as first, KafkaTransport(quick_settings(kafka)) as transport:
         until(lambda: all(len(own) == _RECORDS for own in first.read.values()), first)
         steady(first)
         deleted_s = time.monotonic()
         transport.delete_topic(topic)
         transport.create_topic(topic, 2)
-        for _ in range(3):
-            write_to(kafka, topic)
+        write_to(kafka, topic, times=3)
         until(lambda: any(len(own) > _RECORDS for own in first.read.values()), first)
-        assert time.monotonic() - deleted_s > group._SAME_TOPIC_S
+        assert time.monotonic() - deleted_s > while_s - 0.5
         # Nothing else tells: the offsets go on.
         until(lambda: all(len(own) > _RECORDS for own in first.read.values()), first)
         assert {own[_RECORDS] for own in first.read.values()} == {_RECORDS}

@@ -376,8 +376,8 @@ def test_records_of_a_partition_near_its_end_pass_those_of_others_far_behind(
         transport.append(*near, [b"new"])
         # It is fetched in the background. In one queue it would come after some 20,000 records of the others, of which
         # each of these calls takes 2,000.
-        for _ in range(5):
-            time.sleep(0.2)
+        for wait_s in (0.2, 0.2, 0.4, 1.0, 10.0):
+            time.sleep(wait_s)
             if near in fetched():
                 break
         assert positions[near] == number + 1

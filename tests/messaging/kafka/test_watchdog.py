@@ -14,6 +14,7 @@ from railgun.messaging.kafka.errors import ClientErrors
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from tests.messaging.mock_cluster import MockCluster, mock_cluster
+from tests.unit.local_units import awaited
 
 _LIMIT_S, _TOPIC = 60.0, "topic"
 # Such a client never starts over with its bootstrap servers: the effect of librdkafka's bug, but each time.
@@ -62,7 +63,7 @@ def test_one_that_lost_its_brokers_is_found(kind: str, cluster: MockCluster) -> 
     client = _client(kind, cluster)
     heard = threading.Event()
     watchdog = ClientWatchdog(_settings(cluster), _TOPIC, heard.set)
-    assert watchdog.check()
+    awaited(watchdog.check)
     _lose(cluster, client)
     watchdog.start()
     assert heard.wait(_LIMIT_S)
@@ -126,7 +127,7 @@ def test_one_that_is_being_closed_keeps_nobody_from_being_looked_after(cluster: 
     client, other = _client("producer", cluster), _client("admin", cluster)
     with client.asking:
         watchdog = ClientWatchdog(_settings(cluster), _TOPIC)
-        assert watchdog.check()
+        awaited(watchdog.check)
         _lose(cluster, other)
         until_s = time.monotonic() + _LIMIT_S
         while watchdog.reason is None:
