@@ -118,4 +118,6 @@ def test_a_port_that_is_held_is_given_to_nobody_and_can_be_listened_at() -> None
             with pytest.raises(PortInUseError):
                 held_port(number_of(held))
             with socket.create_connection(server.getsockname()) as client:
-                assert server.accept()[1] == client.getsockname()
+                accepted, address = server.accept()
+                accepted.close()
+                assert address == client.getsockname()

@@ -17,7 +17,7 @@ from frontend.backend.cluster import GapOrder
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
-from railgun.cluster.copies import CopyState
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.broker.own_topics import own_prefix
@@ -106,9 +106,10 @@ class Cluster:
         return [copy.status for copy in self._states.reports.copies(self.task)]
 
     def run(self, node: Node) -> int:
-        """The newest run of a node that has said how its copy stands."""
-        copies = self._states.reports.copies(self.task)
-        return max(copy.generation for copy in copies if copy.copy.node == node.name)
+        """The newest run of a node's unit that was heard."""
+        report = self._states.reports.last(CopyName(node.name, 0))
+        assert report is not None
+        return report.generation
 
     def await_states(self, wanted: list[CopyState]) -> None:
         awaited(lambda: sorted(copy.state for copy in self.copies()) == wanted)
