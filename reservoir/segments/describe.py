@@ -70,9 +70,9 @@ def describe_folder(folder: Path, files: Files) -> FolderDescription:
         try:
             scanner = SegmentScanner(files, folder, number)
         except FileNotFoundError:
-            # A task that runs deletes its oldest segments as time goes on.
-            if described:
-                raise
+            # A task that runs deletes its oldest segments as time goes on: those before this one are gone too.
+            described.clear()
+            chunks = []
             continue
         try:
             check_numbers(folder, numbers[max(0, k - 1) : k + 1])

@@ -17,7 +17,7 @@ from reservoir.thread_executor import ThreadExecutor
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, compute_columns
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
-from tests.reservoir.memory_files import Inode, MemoryFiles
+from tests.reservoir.memory_files import Inode, MemoryFile, MemoryFiles
 
 FOLDER = Path("reservoir")
 SETTINGS = Settings(bytes(range(16)), chunk_events=8, segment_bytes=6_000)
@@ -252,13 +252,27 @@ def test_describe_names_a_missing_segment_before_one_that_was_just_begun() -> No
     assert "the segment is missing" in str(described.segments[-1].damage)
 
 
-def test_describe_passes_over_oldest_segments_that_are_deleted_meanwhile() -> None:
+@pytest.mark.parametrize("deleted", [1, 2])
+@pytest.mark.parametrize("is_first_read", [False, True])
+def test_describe_passes_over_oldest_segments_that_are_deleted_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, deleted: int, is_first_read: bool
+) -> None:
     files, length = written()
-    first = min(files.names)
-    known = files.list(FOLDER)
-    files.list = lambda _: known  # type: ignore[method-assign]
-    del files.names[first]
+    known, opened = files.list(FOLDER), files.open_read
+
+    def open_read(path: Path) -> MemoryFile:
+        if path.name != known[0] or not is_first_read:
+            for name in known[:deleted]:
+                files.names.pop(name, None)
+        return opened(path)
+
+    monkeypatch.setattr(files, "open_read", open_read)
+    if not is_first_read:
+        del files.names[known[0]]
+    monkeypatch.setattr(files, "list", lambda _: known)
     described = describe_folder(FOLDER, files)
     assert not described.damaged
     assert described.end_chunk == length.chunks
-    assert len(described.segments) == len(known) - 1
+    # What was read before it was deleted counts only where nothing behind it is missing.
+    read = is_first_read and deleted == 1
+    assert len(described.segments) == len(known) - deleted + read
