@@ -75,10 +75,11 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None:
+        try:
             self.kill()
-        if self._held is not None:
-            self._held.close()
+        finally:
+            if self._held is not None:
+                self._held.close()
 
     @property
     def pid(self) -> int:

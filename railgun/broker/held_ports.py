@@ -14,11 +14,13 @@ def held_port(port: int = 0) -> socket.socket:
     with SO_REUSEADDR, as Java and asyncio do. Raises PortInUseError if somebody listens there, and StartError.
     """
     held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind((HOST, port))
-    except OSError as error:
+    except BaseException as error:
         held.close()
+        if not isinstance(error, OSError):
+            raise
         address = f"{HOST}:{port}"
         if error.errno == errno.EADDRINUSE:
             raise PortInUseError(address) from error

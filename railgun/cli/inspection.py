@@ -122,6 +122,9 @@ def inspect_task(folder: Path) -> TaskReport:
     found: tuple[StateReport, Length, list[int]] | None = None
     try:
         found = _state(folder)
+        if found is not None:
+            state, _, saved_rows = found
+            damage += _damaged_open_rows(folder, files, state.epoch, saved_rows)
     except StoreVersionError:
         raise
     except StoreError as error:
@@ -134,9 +137,7 @@ def inspect_task(folder: Path) -> TaskReport:
         if segment.torn_bytes
     ]
     if found is not None:
-        state, length, saved_rows = found
-        damage += _missing(folder / RESERVOIR, events, length)
-        damage += _damaged_open_rows(folder, files, state.epoch, saved_rows)
+        damage += _missing(folder / RESERVOIR, events, found[1])
     try:
         history = _history(folder)
     except HistoryDamagedError as error:

@@ -16,7 +16,8 @@ from reservoir.segments.segment import SegmentScan, SegmentScanner, segment_numb
 class SegmentDescription:
     """One segment. Times are in ms; None if it has no chunk.
 
-    torn_bytes: bytes at the end that are no whole frame, and that opening will cut off. All, if it has no header yet.
+    torn_bytes: bytes at the end that are no whole frame, and that opening will cut off: all of them,
+        if it is the last segment and has no whole header.
     damage: what is wrong with it, with the byte offset; None if every CRC matches.
     finished: whether it ends with its index.
     """
@@ -70,7 +71,13 @@ def describe_folder(folder: Path, files: Files) -> FolderDescription:
         try:
             scanner = SegmentScanner(files, folder, number)
         except FileNotFoundError:
-            # A task that runs deletes its oldest segments as time goes on: those before this one are gone too.
+            left = segment_numbers(files, folder)
+            if not left:
+                raise
+            # A task that starts may cut off its last segments. One that runs deletes its oldest as time goes on: those
+            # before this one are gone too.
+            if number > left[-1]:
+                break
             described.clear()
             chunks = []
             continue

@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,6 @@ from railgun.cli import inspection
 from railgun.cli.inspection import inspect_task, task_folders
 from railgun.cli.main import main
 from railgun.task.processor import TaskProcessor
-from reservoir.files import DiskFiles
-from reservoir.segments.describe import FolderDescription
 from reservoir.segments.format import HEADER_BYTES, PREAMBLE_BYTES
 from tests.cli.task_folder import CONTROLS, EVENTS, START_MS, make_task, open_payments, take_events
 
@@ -116,18 +115,22 @@ def test_the_task_may_be_running(task: Path, running: TaskProcessor) -> None:
     assert after.events == (EVENTS + 200) // CHUNK_EVENTS * CHUNK_EVENTS
 
 
+@pytest.mark.parametrize("is_before", [True, False])
+@pytest.mark.parametrize("name", ["describe_folder", "damaged_open_rows"])
 def test_the_task_may_take_a_checkpoint_meanwhile(
-    task: Path, running: TaskProcessor, monkeypatch: pytest.MonkeyPatch
+    task: Path, running: TaskProcessor, monkeypatch: pytest.MonkeyPatch, name: str, is_before: bool
 ) -> None:
-    described = inspection.describe_folder
+    reads = getattr(inspection, name)
 
-    def describe(folder: Path, files: DiskFiles) -> FolderDescription:
-        found = described(folder, files)
+    def read(*given: Any) -> Any:
+        """Read once, with a checkpoint just before or after it."""
+        monkeypatch.setattr(inspection, name, reads)
+        found = None if is_before else reads(*given)
         take_events(running, EVENTS + 400)
         running.checkpoints.take()
-        return found
+        return reads(*given) if is_before else found
 
-    monkeypatch.setattr(inspection, "describe_folder", describe)
+    monkeypatch.setattr(inspection, name, read)
     report = inspect_task(task)
     assert report.damage == ()
     assert report.state is not None

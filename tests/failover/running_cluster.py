@@ -22,7 +22,7 @@ import httpx
 
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.hearing import Timing
-from railgun.cluster.reports import CopyStatus
+from railgun.cluster.reports import CopyStatus, UnitReport
 from railgun.ingest.routing import Router
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.transport import TopicPartition
@@ -33,7 +33,7 @@ from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.proc import children, units
 from tests.strategies.case import STREAM
-from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.cluster_player import ClusterPlayer, longest_delay_s
 from tests.unit.equal_copies import check_equal
 from tests.unit.fixed_plan import FixedPlan
 from tests.unit.local_units import SMALL, LocalUnit, awaited, quick_settings
@@ -51,6 +51,8 @@ _PROGRESS_S, _FIRST = 30.0, 20
 _HEALED_S = 90.0
 # So often a unit may be late while nothing may change.
 _PASSED_TIMES = 5
+# A delay that begins so long before counts too.
+_DELAYED_MS = 2_000
 
 _CONFIG = """
 [cluster]
@@ -338,20 +340,33 @@ class RunningCluster:
     def check_quiet(self, seconds: float) -> None:
         """While nothing happens nothing is answered twice, and nobody else answers.
 
-        First, copies that were passed take activity back. On a busy machine something does happen: a unit,
-        or the broker, that gets no processor for as long as others wait is rightly passed. Then this begins anew.
+        First, copies that were passed take activity back. On a busy machine something does happen: a unit that
+        does not report for `pause_s` may rightly be passed, and so may all if the broker pauses. Then this begins anew.
         """
         self.await_answers()
         for _ in range(_PASSED_TIMES):
             self._await_settled()
-            self.player.positions.late_s.clear()
+            since_ms = time.time() * 1000 - _DELAYED_MS
             changed, paused_s = self._changes(seconds)
             if not changed:
                 return
-            # What was late says so in its next report.
-            self._await_settled()
-            assert max([paused_s, *self.player.positions.late_s.values()]) > Timing().pause_s, changed
+            reports = self._reports_until_all_have_reported()
+            delay_s = longest_delay_s(each for each in reports if each.said_ms > since_ms)
+            assert max(paused_s, delay_s) > Timing().pause_s, changed
         raise AssertionError(changed)
+
+    def _reports_until_all_have_reported(self) -> Sequence[UnitReport]:
+        """Wait for a report of each unit that is heard of: one that was paused tells by it for how long."""
+        positions = self.player.positions
+        begin = len(positions.reports)
+        wanted = {unit for unit in positions.runs if unit.node in self.nodes}
+
+        def have_reported() -> bool:
+            positions.read()
+            return wanted <= {each.copy for each in positions.reports[begin:]}
+
+        awaited(have_reported)
+        return positions.reports
 
     def _changes(self, seconds: float) -> tuple[list[str], float]:
         """Return what has changed within a time, and how long the broker took to say at the most."""

@@ -172,7 +172,7 @@ def test_a_task_goes_on_behind_a_gap(kafka: str, tmp_path: Path, stack: ExitStac
 
 
 @pytest.mark.timeout(300)
-def test_an_order_that_comes_while_copies_are_being_opened_is_refused_until_it_helps(
+def test_an_order_that_comes_while_copies_are_being_opened_is_no_success_until_it_helps(
     kafka: str, tmp_path: Path, stack: ExitStack
 ) -> None:
     """An earlier order stands, and does not help: the log has lost more since. No refusal is taken for a success."""

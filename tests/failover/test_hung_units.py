@@ -10,7 +10,8 @@ from tests.failover.running_cluster import Node, RunningCluster
 from tests.halting import halt, halted
 
 _HUNG_AFTER_S = 6.0
-# A node tells of a unit's silence of 5 s. Who asks only now and then has this long to be told.
+# A node is not ready after 5 s of a unit's silence, and kills the unit after `hung_after_s`. A test that asks whether
+# the node is ready needs time between the two.
 _LONG_HUNG_AFTER_S = 12.0
 _SETTINGS = 'hung_after_s = "{:g}s"'
 _KILLED = "s and is killed"

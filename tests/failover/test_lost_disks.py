@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.reports import decode_report
 from railgun.messaging.transport import TopicPartition
 from tests.counts import seeds
 from tests.failover.running_cluster import Node, RunningCluster
@@ -99,11 +98,11 @@ def _partners(cluster: RunningCluster, node: str) -> set[str]:
     }
 
 
-def _has_had_at_once(cluster: RunningCluster, node: str, donors: set[str]) -> bool:
-    """Whether a node has ever said that its data comes from all these nodes at the same time."""
-    for record in cluster.log(TopicPartition(cluster.player.registry.topics.positions, 0)):
-        report = decode_report(record)
-        if report is not None and report.node == node:
+def _have_given_at_once(cluster: RunningCluster, before: Mapping[CopyName, int], donors: set[str]) -> bool:
+    """Whether a unit has said, in a run after one of these, that its data comes from all these nodes at a time."""
+    cluster.player.positions.read()
+    for report in cluster.player.positions.reports:
+        if report.copy in before and report.generation > before[report.copy]:
             fetching = [each.fetching for each in report.copies]
             if {
                 each.donor.rpartition("/")[0] for each in fetching if each is not None and each.donor
@@ -124,7 +123,7 @@ def test_the_data_of_a_lost_disk_comes_from_two_nodes_at_once(kafka: str, tmp_pa
         donors, before = _partners(cluster, node.name), cluster.runs(node.name)
         node.lose_disk()
         node.start()
-        cluster.drive_until(lambda: _has_had_at_once(cluster, node.name, donors))
+        cluster.drive_until(lambda: _have_given_at_once(cluster, before, donors))
         cluster.drive_until(partial(has_begun_anew, cluster, before))
         cluster.await_healed()
         cluster.await_answers()

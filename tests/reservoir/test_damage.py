@@ -259,6 +259,7 @@ def test_describe_passes_over_oldest_segments_that_are_deleted_meanwhile(
 ) -> None:
     files, length = written()
     known, opened = files.list(FOLDER), files.open_read
+    listings = iter([known])
 
     def open_read(path: Path) -> MemoryFile:
         if path.name != known[0] or not is_first_read:
@@ -269,10 +270,29 @@ def test_describe_passes_over_oldest_segments_that_are_deleted_meanwhile(
     monkeypatch.setattr(files, "open_read", open_read)
     if not is_first_read:
         del files.names[known[0]]
-    monkeypatch.setattr(files, "list", lambda _: known)
+    monkeypatch.setattr(files, "list", lambda _: next(listings, None) or sorted(files.names))
     described = describe_folder(FOLDER, files)
     assert not described.damaged
     assert described.end_chunk == length.chunks
     # What was read before it was deleted counts only where nothing behind it is missing.
     read = is_first_read and deleted == 1
     assert len(described.segments) == len(known) - deleted + read
+
+
+def test_describe_keeps_what_is_left_where_last_segments_are_cut_off_meanwhile() -> None:
+    files, length = written()
+    known = files.list(FOLDER)
+    listings = iter([[*known, f"{length.segment + 1:012d}.seg"]])
+    files.list = lambda _: next(listings, None) or known  # type: ignore[method-assign]
+    described = describe_folder(FOLDER, files)
+    assert not described.damaged
+    assert (described.end_chunk, len(described.segments)) == (length.chunks, len(known))
+
+
+def test_describe_of_segments_that_are_all_gone_is_an_error() -> None:
+    files, _ = written()
+    listings = iter([files.list(FOLDER)])
+    files.names.clear()
+    files.list = lambda _: next(listings, [])  # type: ignore[method-assign]
+    with pytest.raises(FileNotFoundError):
+        describe_folder(FOLDER, files)

@@ -22,11 +22,22 @@ from tests.unit.front_end import FrontEnd
 from tests.unit.local_units import awaited, quick_settings
 
 
+def longest_delay_s(reports: Iterable[UnitReport]) -> float:
+    """By how many seconds a report was overdue, at the most: a unit announces when its next one comes."""
+    last: dict[tuple[CopyName, int], UnitReport] = {}
+    longest_ms = 0
+    for report in reports:
+        before = last.get((report.copy, report.generation))
+        if before is not None:
+            longest_ms = max(longest_ms, report.said_ms - before.said_ms - before.interval_ms)
+        last[report.copy, report.generation] = report
+    return longest_ms / 1000
+
+
 class PositionReader:
     """What the topic of positions says, by task.
 
-    runs: the newest generation of each unit.  late_s: by unit, how much later than it was due its latest report was
-    written, at the most since this was cleared.
+    runs: the newest generation of each unit.  reports: all that were read, in the order of the topic.
     """
 
     def __init__(self, transport: KafkaTransport, topic: str) -> None:
@@ -36,8 +47,7 @@ class PositionReader:
         self._reports = ReportTable()
         self.newest: dict[tuple[str, str, int], ReportedCopy] = {}
         self.runs: dict[CopyName, int] = {}
-        self.late_s: dict[CopyName, float] = {}
-        self._said: dict[CopyName, UnitReport] = {}
+        self.reports: list[UnitReport] = []
 
     def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """What was last heard of each copy of a task."""
@@ -52,11 +62,7 @@ class PositionReader:
                 report = self._reports.take(value)
                 if report is None:
                     continue
-                before = self._said.get(report.copy)
-                if before is not None and before.generation == report.generation:
-                    late_s = (report.said_ms - before.said_ms - before.interval_ms) / 1000
-                    self.late_s[report.copy] = max(late_s, self.late_s.get(report.copy, 0.0))
-                self._said[report.copy] = report
+                self.reports.append(report)
                 self.runs[report.copy] = report.generation
                 for status in report.copies:
                     heard = self._reports.newest(status.task)

@@ -124,6 +124,7 @@ def _play(player: ClusterPlayer, unit: LocalUnit, monkeypatch: pytest.MonkeyPatc
     away.send(2_000)
     awaited(lambda: not unit.sending.has_room, 60.0)
     # Tasks of the other front-end go on at once, and reports too.
+    assert well.answered_within_s() < _ANSWERED_S
     while time.monotonic() < began_s + REPLIES_STUCK_S - 5.0:
         assert well.answered_within_s() < _ANSWERED_S
         time.sleep(0.1)

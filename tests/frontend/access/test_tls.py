@@ -328,7 +328,7 @@ def test_a_handshake_that_does_not_come_about(
 ) -> None:
     """Silent from the start, or slow: a byte now and then does not lengthen the time."""
     with files.serve() as running:
-        # Its own client's handshake has taken what it takes.
+        # The client of `serve` has made its handshake by now, however long that took.
         monkeypatch.setattr(handshakes, "HANDSHAKE_S", 1.0)
         _ends_soon(running, sent)
 

@@ -59,9 +59,13 @@ class FrontEndProcess:
             "RAILGUN_KAFKA__SESSION_TIMEOUT_MS": "6000",
         }
         address = f"127.0.0.1:{self._port}"
-        self._process = Forked(
-            "railgun", ["frontend", "--broker", broker, "--http", address], env=environment
-        )
+        try:
+            self._process = Forked(
+                "railgun", ["frontend", "--broker", broker, "--http", address], env=environment
+            )
+        except BaseException:
+            self._held.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -283,7 +283,8 @@ def test_a_topic_made_anew_is_read_only_after_a_while(
 ) -> None:
     """Whoever looks at the id of a topic has that long to notice. `same_topic_after_s` rests on it.
 
-    What comes after a shorter while would be taken for the old topic's if too little had been written until then.
+    The pause is made longer here: before reading goes on, the new topic must have more records than were read of the
+    old one, or reading would begin at its start.
     """
     assert group._SAME_TOPIC_S < group._FETCH_ERROR_MS / 1000
     while_s = 6.0
