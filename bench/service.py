@@ -18,7 +18,6 @@ import psutil
 
 from bench.children import TREE, ChildFailedError, environment_of
 from bench.process import cpu_s
-from railgun.broker.held_ports import held_port, number_of
 
 _READY_SECONDS, _STOP_SECONDS = 600.0, 120.0
 _POLL_S = 0.01
@@ -111,8 +110,8 @@ class Service:
         """
         tree = tree or served_tree()
         if self._held is None:
-            self._held = held_port()
-            self.port = number_of(self._held)
+            self._held = _held_port(self.host)
+            self.port = int(self._held.getsockname()[1])
         command = [sys.executable, "-P", str(_STARTER), self._role]
         command += ["--data", str(self._folder / "data")] if self._role == "serve" else []
         command += ["--http", f"{self.host}:{self.port}", "--definitions", str(self._definitions)]
@@ -187,3 +186,14 @@ class Service:
 
     def _said(self) -> str:
         return self._log.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace").strip()
+
+
+def _held_port(host: str) -> socket.socket:
+    """Return a socket with a free port that nobody else is given, and at which a server can listen all the same.
+
+    As `railgun.broker.held_ports`: a comparison serves an older tree, and imports nothing of the engine here.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind((host, 0))
+    return held
