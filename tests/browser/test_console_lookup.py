@@ -325,6 +325,23 @@ def test_curl_and_python_work_as_they_stand(
     assert list(tmp_path.iterdir()) == [], "nothing of the key was run"
 
 
+def test_that_a_text_was_copied_is_said_until_it_is_another_one(shown: Tab) -> None:
+    shown.open(place("payments", {"keys": [{"card": "c1"}]}))
+    values(shown)
+    copied(shown, "The same by curl")
+    button = shown.page.locator(".copyable").first.get_by_role("button")
+    with shown.page.expect_response(lambda response: "/values" in response.url) as answer:
+        pass
+    answer.value.finished()
+    # A second answer comes behind the page of the first one.
+    with shown.page.expect_response(lambda response: "/values" in response.url):
+        pass
+    assert button.text_content() == "Copied"
+    field(shown, "card").fill("c2")
+    look_up(shown)
+    expect(button).to_have_text("Copy")
+
+
 def test_every_type_by_curl_and_python(shown: Tab, tmp_path: Path) -> None:
     key = {"who": "w", "n": BIG, "x": 0.1, "price": "12.50", "yes": True, "at": 5}
     shown.open(place("kinds", {"keys": [key]}))

@@ -65,7 +65,45 @@ class Gone extends Ticking {
   }
 }
 
+/**
+ * A text to copy, whole, with its button, which says that the text was copied for as long as that text stands there: the
+ * page around it is drawn anew every few seconds. text: the text.
+ */
+class Copyable extends HTMLElement {
+  static observedAttributes = ["text"];
+
+  connectedCallback() {
+    this.#draw();
+  }
+
+  attributeChangedCallback() {
+    if (this.isConnected) {
+      this.#draw();
+    }
+  }
+
+  #draw() {
+    const text = document.createTextNode(seen(this.getAttribute("text")));
+    const button = h("button", { type: "button" }, "Copy");
+    button.addEventListener("click", () => this.#copy(button));
+    this.replaceChildren(h("pre", { tabindex: 0 }, h("code", null, text)), button);
+  }
+
+  /** Copies the text. Where a browser forbids that, it selects the text. */
+  async #copy(button) {
+    const code = this.querySelector("code");
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      button.textContent = "Selected: press Ctrl+C";
+    }
+  }
+}
+
 customElements.define("console-age", Age);
+customElements.define("console-copyable", Copyable);
 customElements.define("console-gone", Gone);
 customElements.define("console-wait", Wait);
 
@@ -234,24 +272,7 @@ export function choice(names, link, none) {
 
 /** Text to copy, whole, with its button. */
 export function copyable(text) {
-  return h(
-    "div",
-    { class: "copyable" },
-    h("pre", { tabindex: 0 }, h("code", null, document.createTextNode(seen(text)))),
-    h("button", { type: "button", "data-action": "copy" }, "Copy"),
-  );
-}
-
-/** Copies the text beside a button of `copyable`. Where a browser forbids that, it selects the text. */
-export async function copy(button) {
-  const code = button.parentElement.querySelector("code");
-  try {
-    await navigator.clipboard.writeText(code.textContent);
-    button.textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren(code);
-    button.textContent = "Selected: press Ctrl+C";
-  }
+  return h("console-copyable", { class: "copyable", text });
 }
 
 /** A text about a cluster as a sentence, in which the names of tasks are links to them. */

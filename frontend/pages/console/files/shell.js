@@ -4,7 +4,7 @@ import { DisconnectedError, ask, connection, isToken, session, setToken, token }
 import { h, update, visible } from "./dom.js";
 import { shortened } from "./format.js";
 import { near } from "./near.js";
-import { copy, problem, sentence, when } from "./parts.js";
+import { problem, sentence, when } from "./parts.js";
 import "./changes.js";
 import "./cluster.js";
 import "./dead.js";
@@ -135,10 +135,7 @@ class Shell extends HTMLElement {
   }
 
   #clicked(event) {
-    const action = event.target.closest("[data-action]");
-    if (action?.dataset.action === "copy") {
-      copy(action);
-    } else if (action?.dataset.action === "forget") {
+    if (event.target.closest("[data-action=forget]")) {
       setToken("");
       // Whatever is shown was for whom that token is.
       this.#who = null;
