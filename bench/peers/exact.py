@@ -1,10 +1,11 @@
 """The exact values of windows, by the oracle's arithmetic, and how a peer's results compare with them."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from bench.distributions import Int64Array
@@ -26,6 +27,7 @@ class Expected:
     def __init__(self, events: Events, windows_ms: Sequence[int]) -> None:
         self._events, self._windows_ms = events, windows_ms
         self._clocks_ms = np.maximum.accumulate(events.times_ms)
+        self._of_cards: dict[int, Int64Array] = {}
 
     def on_arrival(self, place: int) -> Values:
         """Return those right after an event has come: of the events up to it, with T the greatest time so far."""
@@ -37,7 +39,10 @@ class Expected:
         return self._values(self._of_card(place), int(self._events.times_ms[place]))
 
     def _of_card(self, place: int) -> Int64Array:
-        return np.flatnonzero(self._events.cards == self._events.cards[place])
+        card = int(self._events.cards[place])
+        if card not in self._of_cards:
+            self._of_cards[card] = np.flatnonzero(self._events.cards == card)
+        return self._of_cards[card]
 
     def _values(self, mine: Int64Array, now_ms: int) -> Values:
         times, found = self._events.times_ms[mine], list[float]()
@@ -81,15 +86,38 @@ def _error(expected: Values, got: Values) -> float:
     return largest if largest == largest else math.inf
 
 
+class _Reply(msgspec.Struct):
+    id: str
+    metrics: msgspec.Raw
+
+
 def read_results(path: Path, ids: Iterable[str]) -> dict[str, Values]:
     """Return the results of some events from a peer's file. Raises ValueError if an event has two."""
     wanted, found = set(ids), dict[str, Values]()
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for line in file:
-            id_, _, values = line.rstrip("\n").partition(",")
+            id_, values = _of_reply(line) if line.startswith(b"{") else _of_row(line)
             if id_ not in wanted:
                 continue
             if id_ in found:
                 raise ValueError(f"{path}: two results of event {id_}")
-            found[id_] = tuple(float(value or "nan") for value in values.split(","))
+            found[id_] = values()
     return found
+
+
+def _of_reply(line: bytes) -> tuple[str, Callable[[], Values]]:
+    reply = _DECODER.decode(line)
+
+    def values() -> Values:
+        found = msgspec.json.decode(reply.metrics, type=dict[str, float | None])
+        return tuple(math.nan if value is None else value for value in found.values())
+
+    return reply.id, values
+
+
+def _of_row(line: bytes) -> tuple[str, Callable[[], Values]]:
+    id_, _, values = line.rstrip(b"\n").partition(b",")
+    return id_.decode(), lambda: tuple(float(value or "nan") for value in values.split(b","))
+
+
+_DECODER = msgspec.json.Decoder(_Reply)

@@ -4,6 +4,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,24 +52,47 @@ def _started(peer: Peer, task: Task, broker: Broker | None) -> Running:
 
 
 def _task(
-    peer: Peer, folder: Path, windows_ms: tuple[int, ...], disorder_ms: int, broker: Broker | None
+    peer: Peer,
+    events: Path,
+    folder: Path,
+    windows_ms: tuple[int, ...],
+    disorder_ms: int,
+    broker: Broker | None,
 ) -> Task:
     address = "" if broker is None else broker.address
-    files = folder / "events.ndjson", folder / "results.csv"
-    return Task(*files, windows_ms, disorder_ms, folder, address, peer.name)
+    return Task(events, folder / "results.csv", windows_ms, disorder_ms, folder, address, peer.name)
+
+
+def _new_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="railgun-peers-", ignore_cleanup_errors=True)
 
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="railgun-peers-", ignore_cleanup_errors=True) as name:
+    with _new_folder() as name:
         yield Path(name)
+
+
+@cache
+def _shared_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that goes away with this process."""
+    return _new_folder()
+
+
+@cache
+def _events_of(work: Work, events: int) -> tuple[list[Any], Path]:
+    """Return the first events of a work, and their file. Peers share it: millions of lines take seconds to write."""
+    made = first_of(in_order(work), events)
+    path = Path(tempfile.mkdtemp(dir=_shared_folder().name)) / "events.ndjson"
+    write_lines(made, path)
+    return made, path
 
 
 def _results(peer: Peer, made: list[Any], windows_ms: tuple[int, ...], disorder_ms: int) -> dict[str, Values]:
     """Have a peer process a few events, and return all its results."""
     events = Events.of(made)
     with _folder() as folder, broker_if(peer.on_broker) as broker:
-        task = _task(peer, folder, windows_ms, disorder_ms, broker)
+        task = _task(peer, folder / "events.ndjson", folder, windows_ms, disorder_ms, broker)
         write_lines(made, task.events)
         with _started(peer, task, broker) as running:
             running.take(len(events))
@@ -125,9 +149,8 @@ class WarmPeer:
         with ExitStack() as stack:
             folder = stack.enter_context(_folder())
             windows_ms = tuple(window_ms - self._shift_ms for window_ms in self._work.windows_ms)
-            self._task = _task(self._peer, folder, windows_ms, 0, self._broker)
-            self._made = first_of(in_order(self._work), self._events)
-            write_lines(self._made, self._task.events)
+            self._made, path = _events_of(self._work, self._events)
+            self._task = _task(self._peer, path, folder, windows_ms, 0, self._broker)
             peer = self._peer
             self._running: Running = stack.enter_context(_started(peer, self._task, self._broker))
             self._warmed = self._running.take(self._events if peer.batch else self._work.held)
@@ -170,11 +193,13 @@ class WarmPeer:
         return TooSlowError(why, {f"filling_{key}": value for key, value in found.items()})
 
     def comparison(self) -> Comparison:
-        """Compare the results of some cards, from where the window was full, and end the process."""
+        """Compare results of some cards, from all that was measured, and end the process."""
         self._running.__exit__(None, None, None)
         events = Events.of(self._made)
         places = np.arange(self._work.held, self._taken)
-        places = places[events.cards[places] < _COMPARED_CARDS][:_COMPARED_EVENTS]
+        places = places[events.cards[places] < _COMPARED_CARDS]
+        count = min(len(places), _COMPARED_EVENTS)
+        places = places[np.linspace(0, len(places) - 1, count).astype(np.int64)]
         expected = Expected(events, self._work.windows_ms)
         exact = _exact(events, places.tolist(), expected.on_arrival)
         return compared(exact, read_results(self._task.results, exact))

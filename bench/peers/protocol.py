@@ -30,9 +30,10 @@ WindowValues = tuple[int, float, float]
 class Task:
     """What a peer's process is given.
 
-    events: a file of JSON lines.  results: the CSV file to write, a line for each event: its id, and for each window
-    count, sum and average.  windows_ms: as the peer is to be told them.  disorder_ms: less than this, an event may come
-    behind the time of those before it; 0: they are in order, no two at one time.  folder: for the peer's own files.
+    events: a file of JSON lines.  results: the file to write, a line for each event: as CSV its id, and for each window
+    count, sum and average; or as JSON what `reply` makes.  windows_ms: as the peer is to be told them.  disorder_ms:
+    less than this, an event may come behind the time of those before it; 0: they are in order, no two at one time.
+    folder: for the peer's own files.
 
     broker: the address of a peer's broker, instead of both files.  prefix: of all topics that a peer makes there.
     """

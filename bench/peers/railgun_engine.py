@@ -12,15 +12,14 @@ from railgun.ingest.replies import replies_of
 
 
 class RailgunEngine:
-    """An engine on a folder of its own. Replies are put into the file of results when all are there."""
+    """An engine on a folder of its own. Its replies are the file of results."""
 
     def __init__(self, task: Task) -> None:
         self._engine = Engine(task.folder / "engine", durability="os")
         self._engine.apply(workload_of(task).definitions)
         self._encoder = msgspec.json.Encoder()
         self._events = task.events.open("rb")
-        self._results, self._path = task.results, task.folder / "replies.ndjson"
-        self._replies = self._path.open("wb")
+        self._replies = task.results.open("wb")
 
     def prepare(self, events: int) -> Callable[[], None]:
         """Return what scores the next events."""
@@ -35,14 +34,10 @@ class RailgunEngine:
         return process
 
     def close(self) -> None:
-        """Close the engine, and write the results."""
+        """Close the engine and both files."""
         self._events.close()
         self._replies.close()
         self._engine.close()
-        with self._path.open("rb") as replies, self._results.open("w", encoding="utf-8") as results:
-            for line in replies:
-                reply = msgspec.json.decode(line)
-                results.write(",".join(map(str, [reply["id"], *reply["metrics"].values()])) + "\n")
 
 
 if __name__ == "__main__":

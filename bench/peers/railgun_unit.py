@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow.csv
 import pyarrow.json
 
 from bench.payments import Payments, schema
-from bench.peers.protocol import AGGREGATES, Task, serve
+from bench.peers.protocol import AGGREGATES, Task, metric_names, serve
 from bench.unit_cases import Workload
 from bench.unit_task import WarmTask
 from railgun.measuring.answering import Answering
@@ -17,6 +18,7 @@ from railgun.wire.reply import decode_reply
 BATCH = 2048
 _LATENESS_MS = 1_000
 _BLOCK_BYTES = 8 << 20
+_AS_ROWS = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
 
 
 def workload_of(task: Task) -> Workload:
@@ -45,7 +47,7 @@ class RailgunUnit:
     def __init__(self, task: Task) -> None:
         self._warm = WarmTask(workload_of(task), _read(task))
         self._keeping = _Keeping(self._warm)
-        self._results = task.results.open("w", encoding="utf-8")
+        self._results = task.results.open("wb")
 
     def prepare(self, events: int) -> Callable[[], None]:
         """Return what processes the next events. Their records are made before, as a front-end makes them."""
@@ -70,11 +72,13 @@ class RailgunUnit:
             replies = decode_reply(record)
             words = replies.low(slice(None))
             columns = [
-                words[metric].view(np.int64 if metric % len(AGGREGATES) == 0 else np.float64).tolist()
+                words[metric].view(np.int64 if metric % len(AGGREGATES) == 0 else np.float64)
                 for metric in range(len(words))
             ]
-            for row in zip(replies.ids(), *columns, strict=True):
-                self._results.write(",".join(map(str, row)) + "\n")
+            rows = pyarrow.table(
+                [replies.ids(), *columns], ["id", *metric_names(len(columns) // len(AGGREGATES))]
+            )
+            pyarrow.csv.write_csv(rows, self._results, _AS_ROWS)
         self._keeping.kept.clear()
 
 
