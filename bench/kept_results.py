@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import time
@@ -19,10 +20,16 @@ _DIGEST_CHARACTERS = 8
 
 
 def machine() -> dict[str, Any]:
-    """Return the facts of this machine that figures depend on."""
+    """Return the facts of this machine that figures depend on. Its kernel may be another one after a start."""
     facts = machine_facts()
-    own = {key: facts[key] for key in ("processor", "cores", "memory_bytes", "system")}
-    return {**own, "python": facts["versions"]["python"], "java": _java_version()}
+    return {
+        "processor": facts["processor"],
+        "cores": facts["cores"],
+        "memory_gib": round(facts["memory_bytes"] / 2**30),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": facts["versions"]["python"],
+        "java": _java_version(),
+    }
 
 
 def _java_version() -> str:
@@ -38,7 +45,8 @@ class Results:
     """What is known of one bench with one set of parameters on one machine.
 
     figures: by "part.figure" and "part.case.figure", numbers alone.  not_run: why, by "part" or "part.case".
-    runs: by the same, when and at which load it was measured, the part's version, and the commit of this engine.
+    runs: by the same, when and at which load it was measured, the kernel's release, the part's version, and the commit
+    of this engine.
     """
 
     bench: str
@@ -59,8 +67,13 @@ class Results:
             self.not_run[what] = stopped
         self.figures |= {f"{what}.{key}": value for key, value in figures.items()}
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        load = round(os.getloadavg()[0], 2)
-        self.runs[what] = {"at": at, "load_1min": load, "version": version, "commit": commit_of(TREE, "HEAD")}
+        self.runs[what] = {
+            "at": at,
+            "load_1min": round(os.getloadavg()[0], 2),
+            "kernel": platform.release(),
+            "version": version,
+            "commit": commit_of(TREE, "HEAD"),
+        }
 
     def note_missing(self, what: str, why: str) -> None:
         """Say why something has no figures."""

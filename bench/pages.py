@@ -24,8 +24,8 @@ def circumstances(results: Results) -> str:
     """Return the machine and the parameters as a line of text."""
     machine, parameters = results.machine, results.parameters
     parts = [
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB",
-        f"{machine['system']}, Python {machine['python']}, Java {machine['java'] or 'none'}",
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB",
+        f"{machine['system']}{_kernels(results)}, Python {machine['python']}, Java {machine['java'] or 'none'}",
         f"scale {parameters['scale']:g}, {parameters['runs']} runs, {_when(results)}",
         *_measured(results),
     ]
@@ -44,6 +44,11 @@ def not_run(results: Results) -> list[str]:
     """Return the lines that say what has no figures, and why."""
     missing = [f"- `{what}`: {why}" for what, why in results.not_run.items()]
     return ["", "Not run:", "", *missing] if missing else []
+
+
+def _kernels(results: Results) -> str:
+    kernels = sorted({run["kernel"] for run in results.runs.values()})
+    return f" {', '.join(kernels)}" if kernels else ""
 
 
 def _when(results: Results) -> str:

@@ -16,7 +16,7 @@ from bench.paper.table import COLUMNS, text_of
 from bench.paper.windows_work import EDGES, LENGTHS, delays_ms, edges_cases, length_cases
 from railgun.catalog.definitions import parse_definitions
 
-MACHINE = {"processor": "A", "cores": 2, "memory_bytes": 2**34, "system": "L", "python": "3", "java": ""}
+MACHINE = {"processor": "A", "cores": 2, "memory_gib": 16, "system": "L", "python": "3", "java": ""}
 SVG = "{http://www.w3.org/2000/svg}"
 FIGURES = {
     "p50_ms": 0.1,

@@ -1,5 +1,6 @@
 """The tables of peers and their picture are made of a run's file."""
 
+import platform
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -36,8 +37,8 @@ def results() -> Results:
     machine = {
         "processor": "A",
         "cores": 2,
-        "memory_bytes": 2**34,
-        "system": "Linux 6",
+        "memory_gib": 16,
+        "system": "Linux x86_64",
         "python": "3",
         "java": "",
     }
@@ -60,7 +61,8 @@ def results() -> Results:
 
 def test_each_system_has_its_lines() -> None:
     lines = tables(results()).splitlines()
-    assert lines[0].startswith("A, 2 cores, 16 GiB; Linux 6, Python 3, Java none; scale 1, 3 runs, ")
+    system = f"Linux x86_64 {platform.release()}"
+    assert lines[0].startswith(f"A, 2 cores, 16 GiB; {system}, Python 3, Java none; scale 1, 3 runs, ")
     assert (
         "| one_10 | `railgun_unit` | 123,000 (100,000 .. 235,000) | 8.13 | 60 | 512 |  |  | 99.9 % |" in lines
     )
@@ -75,11 +77,13 @@ def test_each_system_has_its_lines() -> None:
     assert lines[-2:] == ["- `kafka_streams.one_10`: it was stopped", "- `flink_heap`: java is not installed"]
 
 
-def test_the_circumstances_name_days_commits_and_the_load() -> None:
+def test_the_circumstances_name_kernels_days_commits_and_the_load() -> None:
     found = results()
     for place, run in enumerate(found.runs.values()):
         run |= {"at": f"2026-01-0{place + 1}T", "load_1min": place + 0.5, "commit": f"{place % 4}23456789a"}
+        run |= {"kernel": f"6.{place % 2}"}
     assert len(found.runs) == 6
+    assert "Linux x86_64 6.0, 6.1, Python 3" in circumstances(found)
     assert circumstances(found).partition("3 runs, ")[2] == (
         "2026-01-01 to 2026-01-06; this engine's commit 02345678, 12345678, 22345678 and 1 more; "
         "load of one minute at each part's end 0.5 to 5.5, the bench's own threads included."

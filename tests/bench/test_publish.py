@@ -18,7 +18,7 @@ from bench.publish import COMPARED_WITH, PAGE, PUBLISHED, README, README_PEERS, 
 from bench.stages import table as stages_table
 from bench.workloads import table as workloads_table
 
-MACHINE = {"processor": "A", "cores": 2, "memory_bytes": 2**34, "system": "L", "python": "3", "java": ""}
+MACHINE = {"processor": "A", "cores": 2, "memory_gib": 16, "system": "L", "python": "3", "java": ""}
 SPREAD = ("", "_least", "_greatest")
 STAGES = {f"read_json_ns{end}": 1_234.0 for end in SPREAD} | {"read_json_bound_ns": 12.34}
 STAGES |= {f"own_thread_ns{end}": 5_000.0 for end in SPREAD} | {"measured_events": 10.0}

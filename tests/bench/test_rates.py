@@ -73,7 +73,7 @@ def test_no_rate_is_measured_beyond_the_first_that_is_too_high(tmp_path: Path) -
 
 
 def test_the_curve_ends_before_the_rate_that_is_too_high() -> None:
-    machine = {"processor": "A", "cores": 2, "memory_bytes": 2**34, "system": "L", "python": "3", "java": ""}
+    machine = {"processor": "A", "cores": 2, "memory_gib": 16, "system": "L", "python": "3", "java": ""}
     found = Results("paper-rates", {"runs": 3, "scale": 1.0}, machine)
     steady = FIGURES | {"backlog_events_per_s": 0.0, "measured_events": 45_000.0}
     found.note("rate_500", "", steady | {"rate_per_s": 500.0})

@@ -43,7 +43,7 @@ def test_ways_that_cannot_be_measured_again_stay_as_they_were(tmp_path: Path) ->
 
 
 def test_each_way_is_a_bar() -> None:
-    machine = {"processor": "A", "cores": 2, "memory_bytes": 2**34, "system": "L", "python": "3", "java": ""}
+    machine = {"processor": "A", "cores": 2, "memory_gib": 16, "system": "L", "python": "3", "java": ""}
     found = Results("paper-recovery", {"runs": 3, "scale": 1.0}, machine)
     assert "not measured" in svg_of(found)
     figures = {"seconds_least": 0.5, "seconds_greatest": 9.5, "held_events": 5_000_000.0}

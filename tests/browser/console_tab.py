@@ -14,6 +14,18 @@ PATIENCE_MS = PATIENCE_S * 1_000
 expect.set_options(timeout=PATIENCE_MS)
 # A browser notes answers that refuse something as errors; the console shows them in words.
 _REFUSED = "Failed to load resource"
+_LOOK_MS = 10
+# The console shows a page when it is loaded, when the part of the address behind "#" changes (this runs before it), and
+# right after it has changed the address itself.
+_NOTE_PLACE = """
+    const note = () => { window.shownPlace = location.href; };
+    note();
+    addEventListener("hashchange", note);
+    for (const name of ["pushState", "replaceState"]) {
+      const change = history[name];
+      history[name] = function (...given) { change.apply(this, given); note(); };
+    }
+"""
 _CELLS = "rows => rows.map(row => [...row.querySelectorAll('th, td')].map(cell => cell.innerText))"
 
 
@@ -23,6 +35,7 @@ class Tab:
     def __init__(self, browser: Browser, url: str, **context: Any) -> None:
         self.url = url
         self.context = browser.new_context(**context)
+        self.context.add_init_script(_NOTE_PLACE)
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE_MS)
         self.requests: list[Request] = []
@@ -49,12 +62,21 @@ class Tab:
         self.page.get_by_role("button", name="Use this token").click()
 
     def sees(self, text: str | re.Pattern[str], within: str = "main") -> None:
-        """Wait until a text is shown."""
+        """Wait until a text is shown, on the page that the address names by now."""
+        self.await_place()
         expect(self.page.locator(within)).to_contain_text(text, timeout=PATIENCE_MS)
 
     def misses(self, text: str | re.Pattern[str], within: str = "main") -> None:
         """Wait until a text is shown no more."""
         expect(self.page.locator(within)).not_to_contain_text(text, timeout=PATIENCE_MS)
+
+    def await_place(self) -> None:
+        """Wait until the page is shown that the address names: the address is another one a moment before."""
+        for _ in range(int(PATIENCE_MS / _LOOK_MS)):
+            if self.page.evaluate("window.shownPlace === location.href"):
+                return
+            self.page.wait_for_timeout(_LOOK_MS)
+        raise AssertionError(f"the page of {self.page.url} is not shown")
 
     def rows(self, label: str) -> Locator:
         """The rows of a table."""

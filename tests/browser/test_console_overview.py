@@ -90,7 +90,7 @@ def test_the_traffic_of_each_stream(shown: Tab) -> None:
         ["spent_30d", "payments", "42 %"],
         ["cards_1d", "payments", "97 %"],
     ]
-    assert re.search(r"as of \d s ago", shown.page.inner_text("header.head >> nth=0"))
+    assert re.search(r"as of \d+ s ago", shown.page.inner_text("header.head >> nth=0"))
     shown.check_layout()
 
 
@@ -168,7 +168,7 @@ def test_a_server_in_one_process(shown: Tab) -> None:
         "Log": "9.1 KB",
         "Free": "88.0 GB",
     }
-    assert re.search(r"as of 4\d s ago", shown.page.inner_text("section[data-key=disk]"))
+    assert re.search(r"as of [4-9]\d s ago", shown.page.inner_text("section[data-key=disk]"))
     assert shown.page.locator("section[data-key=cluster], section[data-key=warming]").count() == 0
     stopping = live(stream("quiet"))
     stopping["process"].update(ready=False, reason="the disk is full")
