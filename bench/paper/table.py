@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from bench.found import shown
 from bench.kept_results import Results
 from bench.pages import circumstances, not_run, table
 from bench.paper.claims import CLAIMS
@@ -122,4 +123,4 @@ def text_of(results: Results) -> str:
 def _cells(results: Results, part: str, columns: Sequence[str]) -> Iterator[str]:
     for column in columns:
         value = figure_of(results, part, column)
-        yield "" if value is None else f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+        yield "" if value is None else shown(value)

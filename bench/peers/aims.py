@@ -55,8 +55,8 @@ def _speed(results: Results, peer: Peer, work: str, times: float) -> str:
         return ""
     if ratio < times and f"{peer.name}.{work}" in results.not_run:
         return f"{shown(ratio)} of {shown(times)}, stopped: not known"
-    greatest = Found(results, f"{peer.name}.{work}").get(f"{beside(peer)[-1].name}_over_greatest")
-    return _said(ratio, times, greatest or ratio)
+    found, key = Found(results, f"{peer.name}.{work}"), f"{beside(peer)[-1].name}_over"
+    return _said(ratio, times, found.get(f"{key}_least") or ratio, found.get(f"{key}_greatest") or ratio)
 
 
 def _single(results: Results, peer: Peer) -> str:
@@ -64,10 +64,10 @@ def _single(results: Results, peer: Peer) -> str:
     ratio = found.get(key)
     if ratio is None:
         return ""
-    return _said(ratio, 1, found[f"{key}_greatest"])
+    return _said(ratio, 1, found[f"{key}_least"], found[f"{key}_greatest"])
 
 
-def _said(ratio: float, times: float, greatest: float) -> str:
-    """Say whether a ratio is what was aimed at. greatest: of its pairs."""
-    verdict = "reached" if ratio >= times else "within the spread" if greatest >= times else "missed"
+def _said(ratio: float, times: float, least: float, greatest: float) -> str:
+    """Say whether a ratio is what was aimed at. least, greatest: of its pairs."""
+    verdict = "reached" if least >= times else "missed" if greatest < times else "within the spread"
     return f"{shown(ratio)} of {shown(times)}, {verdict}"

@@ -83,7 +83,8 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
             (
                 f"{number_text(peak['events_per_s'])} events/s",
                 f"{peak['cores']:,.2f} cores",
-                f"the engine alone, in batches; {single_cores}{counted(peak['partitions'], 'partition')} at least",
+                "the tasks alone, in batches; JSON, HTTP or Kafka take several times as much; "
+                f"{single_cores}{counted(peak['partitions'], 'partition')} at least",
             )
         )
     return rows

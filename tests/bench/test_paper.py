@@ -58,7 +58,7 @@ def test_figure_9b_has_a_line_for_each_cache() -> None:
     assert circles(svg_of(found)) == 3 * 3
     text = text_of(found)
     assert "| measured here | edges | p50 ms | p99 ms | p99.9 ms | single events of a run |" in text
-    assert "| `edges_240_cache_80` | 240 | 0.1 | 1 | 2 | 12,345 | 1,234 | 2,345 | 0.5 |" in text
+    assert "| `edges_240_cache_80` | 240 | 0.1 | 1 | 2 | 12,300 | 1,230 | 2,340 | 0.5 |" in text
     assert CLAIMS["fig9b"][0].says in text
     assert "- `edges_1000_cache_80`: no time is left" in text
 
@@ -69,7 +69,7 @@ def test_a_quantile_that_hardly_any_latency_lies_above_is_left_out() -> None:
     found.note("edges_20_cache_80", "", FIGURES | more | {"single_events": 10_000.0})
     found.note("edges_20_cache_4", "", FIGURES | more | {"single_events": 9_999.0, "measured_events": 1e6})
     assert "| `edges_20_cache_80` | 20 | 0.1 | 1 | 2 | 10,000 |" in text_of(found)
-    assert "| `edges_20_cache_4` | 20 | 0.1 | 1 |  | 9,999 |" in text_of(found)
+    assert "| `edges_20_cache_4` | 20 | 0.1 | 1 |  | 10,000 |" in text_of(found)
     assert circles(svg_of(found)) == 3 * 2 - 1
 
 
@@ -83,7 +83,7 @@ def test_figure_9a_has_a_point_for_each_window() -> None:
     for name in LENGTHS:
         found.note(name, "", FIGURES | {"filled_events": 10.0})
     assert circles(svg_of(found)) == len(LENGTHS) * 4
-    assert "| `window_7d` | 0.1 | 1 | 2 | 3 | 1,234 | 2,345 | 10 |" in text_of(found)
+    assert "| `window_7d` | 0.1 | 1 | 2 | 3 | 1,230 | 2,340 | 10 |" in text_of(found)
 
 
 def test_a_chart_escapes_its_texts_and_can_be_empty() -> None:

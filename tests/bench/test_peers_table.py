@@ -143,6 +143,8 @@ def test_what_was_aimed_at_is_reached_or_missed() -> None:
     assert "0.5 of 1, within the spread" in aims(found)
     found.figures["kafka_streams.one_100.railgun_topics_over_greatest"] = 201.0
     assert "3 of 200, within the spread" in aims(found)
+    found.figures["consumer_deque.one_10.railgun_topics_over_least"] = 1.4
+    assert "| `consumer_deque` | 12.3 of 1.5, within the spread |" in aims(found)
 
 
 def test_what_is_known_of_none_is_left_out() -> None:

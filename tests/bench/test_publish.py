@@ -1,6 +1,7 @@
 """What kept runs say is written into the pages: of each bench one whole run, chosen as `bench.publish` says."""
 
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -130,16 +131,31 @@ def test_readme_shows_peers_that_there_are() -> None:
     assert set(README_PEERS) <= set(PEERS)
 
 
-def test_what_the_page_shows_is_kept_in_the_tree() -> None:
-    page = (TREE / PAGE).read_text(encoding="utf-8")
-    told = re.findall(r"<!-- ([\w ]+): begin -->\n(.*?)<!-- ", page, re.DOTALL)
-    benches = {name.replace(" ", "-") for name, text in told if text != "Not measured yet.\n"}
-    # A tree of its own may have more, which git ignores.
+@pytest.fixture
+def tracked(tmp_path: Path) -> list[Path]:
+    """Copies of the results that this tree has. A working tree may have more, which git ignores."""
     listed = subprocess.run(["git", "ls-files", str(FOLDER)], cwd=TREE, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("no git tree")
-    kept_here = {read(TREE / name).bench for name in listed.stdout.split()}
-    assert benches - {"peers-summary", "peers-aims"} <= kept_here
+    folder = tmp_path / "tracked"
+    folder.mkdir()
+    return [Path(shutil.copy(TREE / name, folder)) for name in listed.stdout.split()]
+
+
+def test_what_the_page_shows_is_kept_in_the_tree(tracked: list[Path]) -> None:
+    page = (TREE / PAGE).read_text(encoding="utf-8")
+    told = re.findall(r"<!-- ([\w ]+): begin -->\n(.*?)<!-- ", page, re.DOTALL)
+    benches = {name.replace(" ", "-") for name, text in told if text != "Not measured yet.\n"}
+    assert benches - {"peers-summary", "peers-aims"} <= {read(path).bench for path in tracked}
+
+
+def test_pages_and_pictures_are_what_the_results_say(tracked: list[Path], tree: Path) -> None:
+    publish(chosen(tracked[0].parent), tree)
+    for path in (tree / README, tree / PAGE, *(tree / "docs" / "images").iterdir()):
+        name = path.relative_to(tree)
+        assert path.read_text(encoding="utf-8") == (TREE / name).read_text(encoding="utf-8"), (
+            f"{name}: python -m bench.publish writes it"
+        )
 
 
 def test_a_table_of_stages_has_what_both_parts_have() -> None:

@@ -177,7 +177,7 @@ def test_the_figures_for_people(folder: Path, capsys: pytest.CaptureFixture[str]
         r"\n  latency, p99\.9 +[\d.,]+ ms +of 80 events; the longest [\d.,]+ ms\n",
         r"\n  on disk +[\d.]+ bytes an event +in all tasks; ",
         r"\n  a year on disk +[\d.]+ GB +630,720,000 events in all tasks, of which the last 30 d are kept \(ret",
-        r"\n  5,000 events/s +[\d.]+ cores +the engine alone, in batches;.*; \d+ partitions? at least\n",
+        r"\n  5,000 events/s +[\d.]+ cores +the tasks alone, in batches;.*; \d+ partitions? at least\n",
         r"\nwindows: full; (0\.9|1\.0)\d expiries for each arrival, ",
         r"\nAll this is of 2 tasks \(card, shop; one partition each\), fed by one thread in turn:\n",
         "Kafka, and copies in a cluster come on top",
@@ -248,7 +248,7 @@ def test_a_rate_that_is_too_high_is_told(folder: Path, capsys: pytest.CaptureFix
     )
     assert "\nsingle events, 1,000,000,000/s, for at most " in shown.err
     assert re.search(
-        r"\n  10,000,000 events/s +[\d.,]+ cores +the engine alone, in batches; [\d,]+ part", shown.out
+        r"\n  10,000,000 events/s +[\d.,]+ cores +the tasks alone, in batches; .* [\d,]+ part", shown.out
     )
     assert "latency, " not in shown.out
     assert "a single event" not in shown.out
