@@ -169,7 +169,8 @@ def test_nodes_and_copies_in_numbers(kafka: str, nodes: Nodes, monkeypatch: pyte
         until(lambda: live(served)["cluster"]["nodes"] == {"live": 2})
         until(lambda: live(served)["cluster"]["copies"] == {"unheard": 8})
         found = live(served)["cluster"]
-        assert (found["leader"], found["wanted"], found["moves"]) == ("node-1", 2, 0)
+        assert (found["wanted"], found["moves"]) == (2, 0)
+        assert found["leader"] in ("node-1", "node-2"), "whichever came first"
         until(lambda: live(served)["cluster"]["unanswered"] == 4)
         until(lambda: any("nobody answers" in each for each in live(served)["cluster"]["warnings"]))
         assert live(served)["front_end"]["name"] == where.front_end.name
