@@ -13,6 +13,7 @@ from railgun.wording import counted, listed, number_text, span_text
 _LATE_DOUBT = 0.05
 # Above this load for each core other work decides about latencies.
 _BUSY_SHARE = 0.5
+_TASKS_ALONE = "the tasks alone, in batches; JSON, HTTP or Kafka take several times as much"
 
 
 def bench_lines(outcome: Outcome) -> list[str]:
@@ -83,8 +84,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
             (
                 f"{number_text(peak['events_per_s'])} events/s",
                 f"{peak['cores']:,.2f} cores",
-                "the tasks alone, in batches; JSON, HTTP or Kafka take several times as much; "
-                f"{single_cores}{counted(peak['partitions'], 'partition')} at least",
+                f"{_TASKS_ALONE}; {single_cores}{counted(peak['partitions'], 'partition')} at least",
             )
         )
     return rows

@@ -113,8 +113,7 @@ def test_nodes_are_shown_and_emptied(
     awaited(lambda: _states(running) == {"node-1": "live", "node-2": "live"})
     shown = _shown(running)
     assert (shown["copies"], shown["moves"]) == (2, 0)
-    # Whichever came first.
-    assert shown["leader"] in ("node-1", "node-2")
+    assert shown["leader"] in ("node-1", "node-2"), "whichever came first"
     assert [node["copies"] for node in shown["nodes"]] == [4, 4]
     assert [(copy["state"], copy["planned"]) for task in shown["tasks"] for copy in task["copies"]] == 8 * [
         (None, True)
