@@ -1,7 +1,7 @@
 """The exact values of windows, by the oracle's arithmetic, and how a peer's results compare with them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,31 +93,23 @@ class _Reply(msgspec.Struct):
 
 def read_results(path: Path, ids: Iterable[str]) -> dict[str, Values]:
     """Return the results of some events from a peer's file. Raises ValueError if an event has two."""
-    wanted, found = set(ids), dict[str, Values]()
+    wanted, found, replies = set(ids), dict[str, Values](), msgspec.json.Decoder(_Reply)
     with path.open("rb") as file:
         for line in file:
-            id_, values = _of_reply(line) if line.startswith(b"{") else _of_row(line)
+            reply = replies.decode(line) if line.startswith(b"{") else None
+            id_ = line.rstrip(b"\n").partition(b",")[0].decode() if reply is None else reply.id
             if id_ not in wanted:
                 continue
             if id_ in found:
                 raise ValueError(f"{path}: two results of event {id_}")
-            found[id_] = values()
+            found[id_] = _of_row(line) if reply is None else _of_metrics(reply.metrics)
     return found
 
 
-def _of_reply(line: bytes) -> tuple[str, Callable[[], Values]]:
-    reply = _DECODER.decode(line)
-
-    def values() -> Values:
-        found = msgspec.json.decode(reply.metrics, type=dict[str, float | None])
-        return tuple(math.nan if value is None else value for value in found.values())
-
-    return reply.id, values
+def _of_row(line: bytes) -> Values:
+    return tuple(float(value or "nan") for value in line.rstrip(b"\n").split(b",")[1:])
 
 
-def _of_row(line: bytes) -> tuple[str, Callable[[], Values]]:
-    id_, _, values = line.rstrip(b"\n").partition(b",")
-    return id_.decode(), lambda: tuple(float(value or "nan") for value in values.split(b","))
-
-
-_DECODER = msgspec.json.Decoder(_Reply)
+def _of_metrics(metrics: msgspec.Raw) -> Values:
+    found = msgspec.json.decode(metrics, type=dict[str, float | None])
+    return tuple(math.nan if value is None else value for value in found.values())

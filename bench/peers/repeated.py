@@ -24,9 +24,7 @@ FACTOR = 1.5
 def differences(before: Results, after: Results) -> Iterator[str]:
     """Yield a sentence for each ratio and each order that is another one."""
     for work in WORKS:
-        names = [
-            name for name in PEERS if all(Found(each, f"{name}.{work}").is_whole for each in (before, after))
-        ]
+        names = _in_both(before, after, work)
         for name in names:
             yield from _ratios(Found(before, f"{name}.{work}"), Found(after, f"{name}.{work}"), name)
         for faster, slower in permutations(names, 2):
@@ -36,11 +34,12 @@ def differences(before: Results, after: Results) -> Iterator[str]:
 
 def compared(before: Results, after: Results) -> int:
     """Return how many measurements of systems both have."""
-    whole = [
-        {(name, work) for name in PEERS for work in WORKS if Found(each, f"{name}.{work}").is_whole}
-        for each in (before, after)
-    ]
-    return len(whole[0] & whole[1])
+    return sum(len(_in_both(before, after, work)) for work in WORKS)
+
+
+def _in_both(before: Results, after: Results, work: str) -> list[str]:
+    """Return the names of the systems that both have measured under a work."""
+    return [name for name in PEERS if all(Found(each, f"{name}.{work}").is_whole for each in (before, after))]
 
 
 def _ratios(before: Found, after: Found, name: str) -> Iterator[str]:
